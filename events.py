@@ -1,0 +1,165 @@
+"""AstrBot's events -> plain values.
+
+Message components are told apart by their `type`, whose values are the same in every AstrBot
+since 4.24.1, so nothing of AstrBot is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from .memory import Message
+from .memory_formatter import Speaker, clean_name, clean_text, replace_ids, shorten, strip_block
+from .scope import Hasher, Origin, Scope
+from .texts import Texts
+
+MAX_QUOTE_CHARS = 120
+_MANAGER_ROLES = {"owner", "admin"}
+_ANONYMOUS_IDS = {"80000000"}
+"""OneBot gives all anonymous members of all groups this one id."""
+
+
+def origin_of(event: Any) -> Origin:
+    """Where an event comes from; see AstrBot's `AstrMessageEvent`."""
+    return Origin(
+        platform=str(event.get_platform_name()),
+        is_group=event.get_message_type().value == "GroupMessage",
+        umo=str(event.unified_msg_origin),
+        sender_id=str(event.get_sender_id() or ""),
+        group_id=str(event.get_group_id() or ""),
+    )
+
+
+def locale_of(event: Any) -> str:
+    """The language of the person's page, which only WebChat tells (AstrBot 4.29 and later)."""
+    locale = event.get_extra("locale")
+    return locale if isinstance(locale, str) else ""
+
+
+def is_manager(event: Any) -> bool:
+    """Whether the sender may decide for everybody in this chat.
+
+    In a private chat that is the person, in a group a bot admin, or its owner or administrator
+    where the platform tells: OneBot does, in the raw message.
+    """
+    if event.is_admin() or not event.get_group_id():
+        return True
+    raw = getattr(event.message_obj, "raw_message", None)
+    sender = raw.get("sender") if isinstance(raw, dict) else None
+    return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
+
+
+class EventReader:
+    """Reads one event's people and words.
+
+    Args:
+        event: An AstrBot message event.
+        scope: Its chat.
+        hasher: Makes pseudonyms.
+        texts: The wording in the language of the chat.
+    """
+
+    def __init__(self, event: Any, scope: Scope, hasher: Hasher, texts: Texts) -> None:
+        self._event = event
+        self._scope = scope
+        self._hasher = hasher
+        self._texts = texts
+        self._self_id = str(event.get_self_id() or "")
+        self._components = list(event.get_messages() or ())
+        self._bot = Speaker(self._bot_name())
+        self._people = dict(self._named_people())
+
+    def message(self, now: datetime) -> Message:
+        """The message as plain values, without a raw id in any of them."""
+        words = self.clean(self._event.message_str or "")
+        marks = [self.clean(mark) for mark in self._marks(self._components)]
+        return Message(
+            scope=self._scope,
+            speaker=self._people[self._sender_id],
+            words=words,
+            stored=" ".join([*marks, words]).strip(),
+            at=now,
+            texts=self._texts,
+            bot=self._bot,
+        )
+
+    def clean(self, text: str) -> str:
+        """One line without ids and without our own block."""
+        return clean_text(replace_ids(strip_block(text), self._labels()))
+
+    @property
+    def _sender_id(self) -> str:
+        return str(self._event.get_sender_id() or "")
+
+    def _bot_name(self) -> str:
+        """The name by which the message mentions the bot, else the general word for it."""
+        for component in self._components:
+            if component.type == "At" and str(component.qq) == self._self_id:
+                return self._name(component.name, "name_bot", self._self_id)
+        return self._texts("name_bot")
+
+    def _named_people(self) -> Iterator[tuple[str, Speaker]]:
+        """Everybody in the event by raw id, the sender last, since that name is the surest."""
+        for person_id, name in _mentioned(self._components):
+            yield person_id, self._speaker(person_id, name)
+        yield self._sender_id, self._speaker(self._sender_id, self._event.get_sender_name())
+
+    def _speaker(self, person_id: str, name: str | None) -> Speaker:
+        if person_id == self._self_id:
+            return self._bot
+        fallback = "name_anonymous" if person_id in _ANONYMOUS_IDS else "name_user"
+        pseudonym = self._hasher.pseudonym(self._scope, person_id)
+        return Speaker(self._name(name, fallback, person_id), pseudonym)
+
+    def _name(self, name: str | None, fallback: str, person_id: str) -> str:
+        """A display name; some adapters put the raw id there."""
+        shown = replace_ids(name or "", {person_id: "", self._sender_id: ""})
+        return clean_name(shown, self._texts(fallback))
+
+    def _labels(self) -> dict[str, str]:
+        """What to write for each raw id of this event."""
+        chat = self._texts("name_chat")
+        labels = {
+            str(self._event.unified_msg_origin): chat,
+            str(self._event.session_id): chat,
+            str(self._event.get_group_id() or ""): self._texts("name_group"),
+        }
+        labels |= {person_id: who.label for person_id, who in self._people.items()}
+        labels[self._self_id] = self._bot.name
+        return labels
+
+    def _marks(self, components: Iterable[Any]) -> Iterator[str]:
+        """A short plain marker for everything in a message that is no text."""
+        for component in components:
+            if component.type == "Reply":
+                yield self._quote(component)
+            elif component.type == "File":
+                yield self._texts("mark_file", name=clean_text(component.name or ""))
+            elif (key := f"mark_{component.type.value.lower()}") in MARKS:
+                yield self._texts(key)
+
+    def _quote(self, reply: Any) -> str:
+        who = self._speaker(str(reply.sender_id or ""), reply.sender_nickname)
+        inner = [*self._marks(reply.chain or ()), reply.message_str or ""]
+        text = shorten(self.clean(" ".join(inner)), MAX_QUOTE_CHARS)
+        return self._texts("mark_reply", name=who.label, text=text)
+
+
+MARKS = {"mark_image", "mark_record", "mark_video", "mark_forward", "mark_node", "mark_nodes"}
+
+
+def _mentioned(components: Iterable[Any]) -> Iterator[tuple[str, str | None]]:
+    """Raw ids and names of everybody who is @-mentioned, quoted or forwarded."""
+    for component in components:
+        if component.type == "At" and str(component.qq) != "all":
+            yield str(component.qq), component.name
+        elif component.type == "Reply":
+            yield str(component.sender_id or ""), component.sender_nickname
+            yield from _mentioned(component.chain or ())
+        elif component.type == "Node":
+            yield str(component.uin or ""), component.name
+            yield from _mentioned(component.content or ())
+        elif component.type == "Nodes":
+            yield from _mentioned(component.nodes or ())

@@ -1,0 +1,261 @@
+"""AstrBot in, AstrBot out: the plugin class with its hooks and its command.
+
+No `from __future__ import annotations` here: AstrBot 4.24.1 reads the handlers' annotations as
+they stand and would not recognise `GreedyStr`.
+"""
+
+import asyncio
+import json
+import random
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from astrbot.api import AstrBotConfig, logger
+from astrbot.api.event import AstrMessageEvent, filter
+from astrbot.api.provider import LLMResponse, ProviderRequest
+from astrbot.api.star import Context, Star, StarTools
+from astrbot.core.agent.message import TextPart
+from astrbot.core.star.filter.command import GreedyStr
+from astrbot.core.star.session_plugin_manager import SessionPluginManager
+
+from .commands import Caller, Commands
+from .delivery import Delivery
+from .events import EventReader, is_manager, locale_of, origin_of
+from .hindsight_client import VERSION, HindsightClient, HindsightError
+from .memory import PLUGIN, ChatMemory, Message
+from .outbox import Outbox, outbox_exists
+from .scope import Scope, ScopeState, Skip
+from .settings import load_settings
+from .texts import Texts, choose_language
+
+TURN_EXTRA = f"{PLUGIN}_turn"
+COMMAND = "hindsight"
+FLUSH_SECONDS = 3.0
+HOOK_PRIORITY = -100
+"""Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
+
+
+class Turn:
+    """What the hooks of one event hand on to each other.
+
+    Attributes:
+        message: What was said.
+        reader: The event's people, to clean the answer with.
+        recall: The running recall, or None where nothing is recalled.
+        asked: The model was really asked.
+        stored: The turn has gone to the outbox.
+    """
+
+    def __init__(self, message: Message, reader: EventReader) -> None:
+        self.message = message
+        self.reader = reader
+        self.recall: asyncio.Task[str] | None = None
+        self.asked = False
+        self.stored = False
+
+
+class TypedAsCommand(filter.CustomFilter):
+    """Passes a command that was typed with a wake prefix.
+
+    In private chats, after an @ and in replies AstrBot matches commands without any prefix, so
+    that a sentence beginning with the command's name would be taken for one.
+    """
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:
+        """Looks at the raw text, which still has the prefix."""
+        prefixes = [prefix for prefix in cfg["wake_prefix"] if prefix]
+        raw = (event.message_obj.message_str or "").strip()
+        native = event.get_platform_name() == "discord"  # its slash commands come without slash
+        return native or not prefixes or raw.startswith(tuple(prefixes))
+
+
+class HindsightMemory(Star):
+    """Long-term memory for each chat, kept in Hindsight."""
+
+    def __init__(self, context: Context, config: AstrBotConfig | None = None) -> None:
+        super().__init__(context)
+        self._config = config or {}
+
+    async def initialize(self) -> None:
+        """Builds the parts and starts the background work; needs no network and no provider."""
+        folder = StarTools.get_data_dir(PLUGIN)
+        schema = json.loads(Path(__file__).with_name("_conf_schema.json").read_text("utf-8"))
+        self._settings = load_settings(self._config, schema)
+        for warning in self._settings.warnings:
+            logger.warning(warning)
+        self._timezone = self._configured_timezone()
+        self._state = ScopeState.load(folder, had_data=outbox_exists(folder))
+        if self._state.fault or self._state.salt_lost:
+            logger.error(Texts("en")(self._state.fault or "salt_lost"))
+        self._client = self._build_client()
+        outbox = Outbox(folder, every_n_turns=self._settings.retain.every_n_turns)
+        self._delivery = Delivery(
+            outbox,
+            self._client,
+            idle_seconds=self._settings.retain.idle_seconds,
+            daily_chars=0,
+            monotonic=time.monotonic,
+            today=lambda: self._now().date().isoformat(),
+            random=random.random,
+            logger=logger,
+        )
+        self._memory = ChatMemory(
+            self._settings, self._state, self._client, self._delivery, monotonic=time.monotonic
+        )
+        self._commands = Commands(
+            version=VERSION,
+            settings=self._settings,
+            state=self._state,
+            client=self._client,
+            memory=self._memory,
+            delivery=self._delivery,
+            outbox=outbox,
+            monotonic=time.monotonic,
+        )
+        await self._delivery.start()
+        self._tasks = [asyncio.create_task(self._delivery.run())]
+        if self._client:
+            self._tasks.append(asyncio.create_task(self._warm(self._client)))
+        for task in self._tasks:
+            task.add_done_callback(_log_failure)
+
+    async def terminate(self) -> None:
+        """Sends what can be sent at once, then closes everything; a second call does nothing."""
+        tasks, self._tasks = getattr(self, "_tasks", []), []
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._memory.aclose()
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._delivery.flush()
+        except TimeoutError:
+            logger.info("stopping before everything was sent; the rest follows at the next start")
+        await self._delivery.aclose()
+        if self._client:
+            await self._client.aclose()
+
+    @filter.on_waiting_llm_request(priority=HOOK_PRIORITY)
+    async def begin_recall(self, event: AstrMessageEvent) -> None:
+        """Starts the recall before AstrBot prepares the request, which hides the round trip."""
+        if event.get_extra(TURN_EXTRA) is None and self._passes_provider_prefix(event):
+            turn = await self._turn(event)
+            if turn:
+                turn.recall = self._memory.start_recall(turn.message)
+
+    @filter.on_llm_request(priority=HOOK_PRIORITY)
+    async def inject(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
+        """Adds what was recalled to the request as a temporary part."""
+        if event.get_extra(TURN_EXTRA) is None and await self._turn(event):
+            # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
+            self._memory.skip(Skip.FOREIGN_RUNNER)
+        turn: Turn | Skip | None = event.get_extra(TURN_EXTRA)
+        if not isinstance(turn, Turn):
+            return
+        turn.asked = True
+        block = await turn.recall if turn.recall else ""
+        if block:
+            req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
+
+    @filter.on_llm_response(priority=HOOK_PRIORITY)
+    async def remember(self, event: AstrMessageEvent, resp: LLMResponse) -> None:
+        """Puts the turn on disk; AstrBot sends the reply after this."""
+        turn: Turn | Skip | None = event.get_extra(TURN_EXTRA)
+        if not isinstance(turn, Turn) or not turn.asked or turn.stored:
+            return
+        if resp.role != "assistant" or event.is_stopped():
+            return
+        if event.get_extra("agent_stop_requested"):  # `/stop`: the text is not an answer
+            return
+        answer = turn.reader.clean(resp.completion_text or "")
+        if answer:
+            turn.stored = True
+            await self._memory.remember(turn.message, answer, self._now())
+
+    @filter.custom_filter(TypedAsCommand)
+    @filter.command(COMMAND)
+    async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
+        """Hindsight 长期记忆：status 状态 | recall 回忆 | on 开启 | off 关闭 | help 帮助。"""
+        answer = await self._commands.answer(self._caller(event), words)
+        yield event.plain_result(answer)
+        event.stop_event()
+
+    async def _turn(self, event: AstrMessageEvent) -> Turn | None:
+        """Decides once per event whether it has memory, and leaves the result on the event."""
+        scope = await self._admitted(event)
+        if isinstance(scope, Skip):
+            self._memory.skip(scope)
+            event.set_extra(TURN_EXTRA, scope)
+            return None
+        hasher = self._state.hasher
+        assert hasher is not None  # a scope came from it
+        reader = EventReader(event, scope, hasher, self._texts(event))
+        turn = Turn(reader.message(self._now()), reader)
+        event.set_extra(TURN_EXTRA, turn)
+        return turn
+
+    async def _admitted(self, event: AstrMessageEvent) -> Scope | Skip:
+        scope = self._memory.admit(self._scope(event))
+        if isinstance(scope, Scope):
+            umo = event.unified_msg_origin
+            if not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
+                return Skip.SESSION_RULE
+        return scope
+
+    def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
+        hasher = self._state.hasher
+        return hasher.scope(origin_of(event)) if hasher else Skip.STATE_FAULT
+
+    def _caller(self, event: AstrMessageEvent) -> Caller:
+        return Caller(self._scope(event), self._texts(event), self._now(), is_manager(event))
+
+    def _texts(self, event: AstrMessageEvent) -> Texts:
+        return Texts(choose_language(self._settings.language, locale_of(event)))
+
+    def _passes_provider_prefix(self, event: AstrMessageEvent) -> bool:
+        """Whether the model will be asked; AstrBot 4.29 looks only after the waiting hook."""
+        config: Any = self.context.get_config(umo=event.unified_msg_origin)
+        prefix = config["provider_settings"].get("wake_prefix") or ""
+        return event.get_extra("provider_request") is not None or event.message_str.startswith(
+            prefix
+        )
+
+    def _build_client(self) -> HindsightClient | None:
+        if self._settings.problems:
+            return None
+        return HindsightClient(
+            api_base=self._settings.api_base,
+            api_key=self._settings.api_key,
+            bank_id=self._settings.bank_id,
+            clock=time.monotonic,
+        )
+
+    async def _warm(self, client: HindsightClient) -> None:
+        """Opens the connection before the first message needs it, and says what is wrong."""
+        try:
+            await client.check()
+        except HindsightError as error:
+            logger.warning("Hindsight: %s", Texts("en")(error.reason))
+
+    def _configured_timezone(self) -> ZoneInfo | None:
+        config: Any = self.context.get_config()
+        name = config.get("timezone")
+        try:
+            return ZoneInfo(name) if isinstance(name, str) and name else None
+        except (ZoneInfoNotFoundError, ValueError):
+            return None
+
+    def _now(self) -> datetime:
+        """The time in AstrBot's configured timezone, else the system's."""
+        return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Logs an error that ended a background task, with its traceback."""
+    if not task.cancelled() and (error := task.exception()):
+        logger.error("background task failed", exc_info=error)

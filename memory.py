@@ -1,0 +1,392 @@
+"""The flow of one message: recall before the model call, remember after the answer.
+
+Nothing here knows AstrBot. `main.py` hands in plain values and takes a block of text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+from .delivery import Delivery
+from .hindsight_client import (
+    HindsightClient,
+    HindsightError,
+    QueryTooLongError,
+    RecalledMemory,
+    RequestRejectedError,
+)
+from .memory_formatter import (
+    Speaker,
+    Utterance,
+    asks_to_remember,
+    build_block,
+    build_query,
+    halve_query,
+)
+from .outbox import Line, TurnRecord
+from .scope import Scope, ScopeState, Skip
+from .settings import Settings
+from .texts import Texts
+
+PLUGIN = "astrbot_plugin_hindsight_memory"
+BREAKER_FAILURES = 3
+BREAKER_PAUSE_SECONDS = 15.0
+BREAKER_MAX_PAUSE_SECONDS = 300.0
+PROBE_SECONDS = 10.0
+MAX_CHATS_IN_MEMORY = 5000
+MAX_TIMINGS = 500
+
+
+@dataclass(frozen=True)
+class Message:
+    """What somebody has said to the bot.
+
+    Attributes:
+        scope: The chat.
+        speaker: Who.
+        words: The person's own words, one line, ids replaced.
+        stored: The same with a marker for each attachment and quotation.
+        at: When, aware, in the local timezone.
+        texts: The wording in the language of this chat.
+        bot: The bot's own name.
+    """
+
+    scope: Scope
+    speaker: Speaker
+    words: str
+    stored: str
+    at: datetime
+    texts: Texts
+    bot: Speaker
+
+
+@dataclass(frozen=True)
+class RecallReport:
+    """How the last recall of a chat went.
+
+    Attributes:
+        at: When it began.
+        query: What was asked.
+        seconds: How long it took.
+        memories: What was injected.
+        block: The injected text, empty if there was none.
+        failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
+    """
+
+    at: datetime
+    query: str
+    seconds: float = 0.0
+    memories: tuple[RecalledMemory, ...] = ()
+    block: str = ""
+    failure: str = ""
+
+
+@dataclass
+class MemoryFigures:
+    """What has happened since the start; status shows it.
+
+    Attributes:
+        skips: Messages answered without memory, by reason.
+        failures: Failed recalls, by reason.
+        recalls: Recalls that were answered.
+        turns: Turns handed to the outbox.
+        foreign: Memories that a server returned in spite of the tags asked for.
+        timings: Seconds of the latest recalls.
+    """
+
+    skips: Counter[Skip] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    recalls: int = 0
+    turns: int = 0
+    timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
+
+
+class Breaker:
+    """Keeps recalls away from a server that does not answer.
+
+    Closed, all may pass. After `BREAKER_FAILURES` failures in a row it opens, and nothing passes.
+    In the background, after a pause, a probe asks the server; once that succeeds, one recall may
+    pass (half open). If it succeeds the breaker closes, else it opens for twice the pause.
+
+    Args:
+        probe: Tells whether the server answers; must end by itself and not raise.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[bool]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._probe = probe
+        self._sleep = sleep
+        self._failures = 0
+        self._pause = BREAKER_PAUSE_SECONDS
+        self._task: asyncio.Task[None] | None = None
+        self.state: Literal["closed", "open", "half_open", "trial"] = "closed"
+
+    def enter(self) -> bool:
+        """Whether a recall may be tried now; each True must be followed by one of the reports."""
+        if self.state == "half_open":
+            self.state = "trial"
+            return True
+        return self.state == "closed"
+
+    def succeeded(self) -> None:
+        """Reports a recall that the server answered."""
+        self._failures = 0
+        if self.state == "trial":
+            self.state = "closed"
+            self._pause = BREAKER_PAUSE_SECONDS
+
+    def failed(self) -> None:
+        """Reports a recall that failed for a reason that will hit the next one too."""
+        self._failures += 1
+        if self.state == "trial":
+            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
+            self._open()
+        elif self.state == "closed" and self._failures >= BREAKER_FAILURES:
+            self._open()
+
+    def abandoned(self) -> None:
+        """Reports a recall that was cancelled before it told anything."""
+        if self.state == "trial":
+            self.state = "half_open"
+
+    async def aclose(self) -> None:
+        """Ends the background probe."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _open(self) -> None:
+        self.state = "open"
+        self._task = asyncio.create_task(self._wait_for_server())
+
+    async def _wait_for_server(self) -> None:
+        while True:
+            await self._sleep(self._pause)
+            if await self._probe():
+                self.state = "half_open"
+                return
+            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
+
+
+class ChatMemory:
+    """Recalls and remembers, for all chats.
+
+    Args:
+        settings: The settings.
+        state: Salt and switches.
+        client: Hindsight, or None while the settings do not allow any request.
+        delivery: Where turns go.
+        monotonic: Seconds that never jump.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: ScopeState,
+        client: HindsightClient | None,
+        delivery: Delivery,
+        *,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._client = client
+        self._delivery = delivery
+        self._monotonic = monotonic
+        self._previous: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._reports: OrderedDict[str, RecallReport] = OrderedDict()
+        self._running: set[asyncio.Task[str]] = set()
+        self.breaker = Breaker(self._probe)
+        self.figures = MemoryFigures()
+
+    def admit(self, scope: Scope | Skip) -> Scope | Skip:
+        """Decides whether a message of this chat has memory at all; costs no I/O."""
+        if isinstance(scope, Skip):
+            return scope
+        if self._client is None:
+            return Skip.NOT_CONFIGURED
+        if scope.kind == "private" and not self._settings.enable_private_memory:
+            return Skip.PRIVATE_DISABLED
+        if scope.kind == "group" and not self._settings.enable_group_memory:
+            return Skip.GROUP_DISABLED
+        return Skip.CHAT_OFF if self._state.is_off(scope) else scope
+
+    def skip(self, reason: Skip) -> None:
+        """Counts a message that is answered without memory."""
+        self.figures.skips[reason] += 1
+
+    def report(self, scope: Scope) -> RecallReport | None:
+        """The last recall of this chat since the start."""
+        return self._reports.get(scope.chat)
+
+    def start_recall(self, message: Message) -> asyncio.Task[str] | None:
+        """Begins to recall for a message.
+
+        Returns:
+            A task that ends within the deadline with the block to inject, or an empty text; or
+            None where nothing is recalled (counted).
+        """
+        query = self._query(message)
+        if not query:
+            self.skip(Skip.NO_WORDS)
+            return None
+        if self._client is None or not self.breaker.enter():
+            self.skip(Skip.BREAKER_OPEN)
+            return None
+        task = asyncio.create_task(self._recall(self._client, message, query))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def remember(self, message: Message, answer: str, answered_at: datetime) -> None:
+        """Puts a turn on disk; no network call is awaited.
+
+        Args:
+            message: What was said.
+            answer: The bot's final words, one line, ids replaced.
+            answered_at: When, aware, in the local timezone.
+        """
+        if self._state.is_off(message.scope):
+            return
+        lines = [
+            Line(who.speaker.pseudonym, who.line)
+            for who in (
+                Utterance(message.speaker, message.at, message.stored),
+                Utterance(message.bot, answered_at, answer),
+            )
+            if who.text
+        ]
+        self.figures.turns += 1
+        await self._delivery.add(
+            TurnRecord(
+                message.scope.chat,
+                _header(message),
+                tuple(lines),
+                urgent=asks_to_remember(message.words),
+            )
+        )
+
+    async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
+        """Recalls for a person who asks to see the result.
+
+        Raises:
+            HindsightError: The server did not answer as it should, or `timeout`.
+        """
+        assert self._client is not None
+        return await self._ask(self._client, scope, query, now)
+
+    async def aclose(self) -> None:
+        """Cancels what is running."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self.breaker.aclose()
+
+    def _query(self, message: Message) -> str:
+        """Builds the query, and keeps the words for the same person's next message."""
+        key = (message.scope.chat, message.speaker.pseudonym)
+        query = build_query(message.words, self._previous.pop(key, ""))
+        self._previous[key] = message.words
+        while len(self._previous) > MAX_CHATS_IN_MEMORY:
+            self._previous.popitem(last=False)
+        return query
+
+    async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
+        """One recall under the deadline; every failure ends as an empty text, counted."""
+        started = self._monotonic()
+        report = RecallReport(message.at, query)
+        try:
+            async with asyncio.timeout(self._settings.recall.timeout_seconds):
+                memories = await self._ask(client, message.scope, query, message.at)
+        except TimeoutError:
+            report = replace(report, failure="deadline")
+            self.breaker.failed()
+        except RequestRejectedError as error:
+            report = replace(report, failure=error.reason)
+            self.breaker.succeeded()
+        except HindsightError as error:
+            report = replace(report, failure=error.reason)
+            self.breaker.failed()
+        except asyncio.CancelledError:
+            self.breaker.abandoned()
+            raise
+        else:
+            self.breaker.succeeded()
+            report = self._with_block(report, message, memories)
+        self._keep(message.scope, replace(report, seconds=self._monotonic() - started))
+        return report.block
+
+    async def _ask(
+        self, client: HindsightClient, scope: Scope, query: str, now: datetime
+    ) -> list[RecalledMemory]:
+        """One recall, and a second one with half the query where the server finds it too long."""
+        recall = self._settings.recall
+
+        async def ask(text: str) -> list[RecalledMemory]:
+            return await client.recall(
+                text,
+                tags=scope.read_tags(match_umo=recall.match_umo),
+                budget=recall.budget,
+                max_tokens=recall.max_tokens,
+                query_timestamp=now.isoformat(timespec="seconds"),
+            )
+
+        try:
+            return await ask(query)
+        except QueryTooLongError:
+            return await ask(halve_query(query))
+
+    def _with_block(
+        self, report: RecallReport, message: Message, memories: list[RecalledMemory]
+    ) -> RecallReport:
+        block = build_block(
+            memories,
+            texts=message.texts,
+            timezone=message.at.tzinfo,
+            max_tokens=self._settings.recall.max_tokens,
+            speaker=message.speaker if message.scope.kind == "group" else None,
+        )
+        return replace(report, memories=tuple(memories), block=block)
+
+    def _keep(self, scope: Scope, report: RecallReport) -> None:
+        self._reports.pop(scope.chat, None)
+        self._reports[scope.chat] = report
+        while len(self._reports) > MAX_CHATS_IN_MEMORY:
+            self._reports.popitem(last=False)
+        if report.failure:
+            self.figures.failures[report.failure] += 1
+        else:
+            self.figures.recalls += 1
+            self.figures.timings.append(report.seconds)
+
+    async def _probe(self) -> bool:
+        """Whether the server answers a cheap request."""
+        assert self._client is not None
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self._client.check()
+        except (HindsightError, TimeoutError):
+            return False
+        return True
+
+
+def _header(message: Message) -> dict[str, object]:
+    """What the turns of a window have in common (the first one's stands for all)."""
+    scope = message.scope
+    return {
+        "tags": list(scope.tags),
+        "context": message.texts(
+            f"context_{scope.kind}", platform=scope.platform, bot=message.bot.name
+        ),
+        "timestamp": message.at.isoformat(timespec="seconds"),
+        "metadata": {"plugin": PLUGIN, "kind": scope.kind, "platform": scope.platform},
+    }

@@ -1,0 +1,225 @@
+"""Text in and out: a turn -> what is stored; recalled memories -> the block for the model.
+
+Nothing here does I/O or knows AstrBot.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from .hindsight_client import RecalledMemory
+from .texts import Texts
+
+BLOCK_OPEN = "<hindsight_memory>"
+BLOCK_CLOSE = "</hindsight_memory>"
+
+MAX_NAME_CHARS = 24
+MAX_QUERY_UNITS = 480.0
+"""Hindsight up to 0.10 refuses queries over 500 tokens, 1.x cuts them."""
+SHORT_QUERY_UNITS = 16.0
+MAX_MEMORY_CHARS = 400
+
+_FIRST_WIDE = 0x2E80
+"""From here on a character may cost up to two tokens: CJK, kana, hangul, emoji."""
+
+_ANGLES = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
+_NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞\[\]]+")
+_WISH = re.compile(
+    r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
+    re.IGNORECASE,
+)
+_ECHOED_BLOCK = re.compile(
+    rf"\s*{re.escape(BLOCK_OPEN)}.*?(?:{re.escape(BLOCK_CLOSE)}|\Z)\s*", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who says a line.
+
+    Attributes:
+        name: Display name, cleaned.
+        pseudonym: `#` and six hex digits; empty for the bot itself.
+    """
+
+    name: str
+    pseudonym: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name that stands before what was said; only the bot's has no number."""
+        return f"{self.name}{self.pseudonym}"
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What one speaker said at one time.
+
+    Attributes:
+        speaker: Who.
+        at: When, aware, in the chat's timezone.
+        text: The words, on one line.
+    """
+
+    speaker: Speaker
+    at: datetime
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The stored form: `Name#pseudonym (local time with offset): text`."""
+        return f"{self.speaker.label} ({self.at.isoformat(timespec='seconds')}): {self.text}"
+
+
+def clean_text(text: str) -> str:
+    """One line without control, zero-width or bidirectional characters."""
+    visible = "".join(c for c in text if c.isspace() or not _is_invisible(c))
+    return " ".join(visible.split())
+
+
+def clean_name(name: str, fallback: str) -> str:
+    """A display name that cannot imitate another line's beginning; never empty."""
+    cleaned = clean_text(_NAME_SYNTAX.sub(" ", name))
+    return cleaned[:MAX_NAME_CHARS].strip() or fallback
+
+
+def replace_ids(text: str, labels: Mapping[str, str]) -> str:
+    """Puts labels where raw platform ids stand, also in the form `name(id)`.
+
+    Args:
+        text: Any text of the chat.
+        labels: Platform id -> what to write instead. Ids match on word boundaries only, since
+            some are ordinary words (WebChat's user is called `astrbot`).
+    """
+    for raw in sorted(filter(None, labels), key=len, reverse=True):
+        label = labels[raw]
+        bounded = rf"(?<![A-Za-z0-9_]){re.escape(raw)}(?![A-Za-z0-9_])"
+        name = re.escape(label.partition("#")[0])
+        replacement = label.replace("\\", r"\\")
+        text = re.sub(rf"{name}\s*[(（]\s*{bounded}\s*[)）]", replacement, text)
+        text = re.sub(bounded, replacement, text)
+    return text
+
+
+def strip_block(text: str) -> str:
+    """Cuts every memory block out of a text, also one that was never closed."""
+    if BLOCK_OPEN not in text:
+        return text
+    return _ECHOED_BLOCK.sub("\n", text).strip()
+
+
+def asks_to_remember(words: str) -> bool:
+    """Whether a person plainly wishes that something be remembered."""
+    return _WISH.search(words) is not None
+
+
+def units(text: str) -> float:
+    """An upper estimate of tokens: two for a wide character, 0.4 for any other."""
+    return sum(2.0 if ord(c) >= _FIRST_WIDE else 0.4 for c in text)
+
+
+def build_query(words: str, previous: str = "") -> str:
+    """The text to recall by, empty if there is no word in it.
+
+    Args:
+        words: What the person has just said.
+        previous: The same person's message before, used where the words alone say little.
+
+    Returns:
+        At most `MAX_QUERY_UNITS` units, the newest text kept.
+    """
+    words = clean_text(words)
+    if not re.search(r"\w", words):
+        return ""
+    if previous and units(words) < SHORT_QUERY_UNITS:
+        words = f"{clean_text(previous)} {words}"
+    return _newest(words, MAX_QUERY_UNITS)
+
+
+def halve_query(query: str) -> str:
+    """The newer half of a query that the server found too long."""
+    return _newest(query, units(query) / 2)
+
+
+def _newest(text: str, limit: float) -> str:
+    """The end of a text, as long as the limit allows."""
+    used = 0.0
+    for index in range(len(text) - 1, -1, -1):
+        used += units(text[index])
+        if used > limit:
+            return text[index + 1 :].strip()
+    return text
+
+
+def build_block(
+    memories: Sequence[RecalledMemory],
+    *,
+    texts: Texts,
+    timezone: tzinfo | None,
+    max_tokens: int,
+    speaker: Speaker | None = None,
+) -> str:
+    """The part that is added to the model's request.
+
+    Args:
+        memories: Best first.
+        texts: The wording in the language of the chat.
+        timezone: For the dates of the lines; None is the system's.
+        max_tokens: Bound on the whole, in `units`.
+        speaker: Who is speaking now; given in groups.
+
+    Returns:
+        The block, or an empty text if nothing fits or there is nothing to say.
+    """
+    head = [BLOCK_OPEN, texts("block_header")]
+    if speaker:
+        head.append(texts("block_speaker", name=neutralise(speaker.label)))
+    left = max_tokens - units("\n".join([*head, BLOCK_CLOSE]))
+    lines: list[str] = []
+    for line in _memory_lines(memories, timezone):
+        left -= units(line) + 1
+        if left < 0:
+            break
+        lines.append(line)
+    return "\n".join([*head, *lines, BLOCK_CLOSE]) if lines else ""
+
+
+def _memory_lines(memories: Iterable[RecalledMemory], timezone: tzinfo | None) -> Iterable[str]:
+    """One dated line per memory, each text once."""
+    seen: set[str] = set()
+    for memory in memories:
+        text = shorten(neutralise(memory.text), MAX_MEMORY_CHARS)
+        if text and text not in seen:
+            seen.add(text)
+            yield " ".join(filter(None, ["-", memory_date(memory, timezone), text]))
+
+
+def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:
+    """The local date of a memory, empty if it has none."""
+    return (
+        memory.mentioned_at.astimezone(timezone).date().isoformat() if memory.mentioned_at else ""
+    )
+
+
+def neutralise(text: str) -> str:
+    """Text that can neither open nor close a tag, on one line, nothing invisible in it."""
+    before = None
+    while text != before:
+        before = text
+        text = html.unescape(clean_text(text))
+    return text.translate(_ANGLES)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cuts a text to so many characters, an ellipsis included."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def _is_invisible(character: str) -> bool:
+    """Control, format (zero-width, bidi, tags), surrogate and private-use characters."""
+    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co"}

@@ -1,0 +1,513 @@
+"""Turns on disk until Hindsight has them.
+
+A *window* is a run of turns of one chat that becomes one document. It is `open` while turns are
+added, `sealed` when it is to be sent, and `aside` when the server refused it for good. Its
+document id and operation id are fixed when the window is made, before anything is sent, so that
+sending it again is harmless: delivery is at least once, the effect exactly once.
+
+SQLite calls block, so all of them run on one thread of the outbox's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+DATABASE_FILE = "outbox.db"
+MAX_WINDOW_CHARS = 6000
+"""A window is sealed at this size; Hindsight extracts facts from chunks of 3000 characters."""
+MAX_WINDOWS = 200_000
+"""Sealed windows beyond this number push the oldest out."""
+
+_T = TypeVar("_T")
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS windows (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    position INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    chat TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    operation_id TEXT NOT NULL,
+    header TEXT NOT NULL,
+    turns INTEGER NOT NULL,
+    chars INTEGER NOT NULL,
+    uptime REAL NOT NULL,
+    reason TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX IF NOT EXISTS windows_by_state ON windows (state, position, id, chat);
+CREATE INDEX IF NOT EXISTS windows_by_chat ON windows (chat, state);
+CREATE TABLE IF NOT EXISTS turns (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    window INTEGER NOT NULL REFERENCES windows (id) ON DELETE CASCADE,
+    lines TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turns_by_window ON turns (window);
+CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One stored line and whose it is.
+
+    Attributes:
+        pseudonym: The speaker's, empty for the bot.
+        text: The whole line as it will stand in the document.
+    """
+
+    pseudonym: str
+    text: str
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """A turn as it is written to disk.
+
+    Attributes:
+        chat: The chat's hash.
+        header: What the turns of a window have in common: tags, context, metadata, timestamp
+            (JSON values only). The first turn's header is the window's.
+        lines: What was said.
+        urgent: Its window is to be sent as soon as possible.
+    """
+
+    chat: str
+    header: dict[str, Any]
+    lines: tuple[Line, ...]
+    urgent: bool = False
+
+    @property
+    def chars(self) -> int:
+        """Characters that this turn adds to its window."""
+        return sum(len(line.text) + 1 for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that is to be sent.
+
+    Attributes:
+        window_id: Its row.
+        chat: The chat's hash.
+        document_id: Unique for ever.
+        operation_id: Makes a repeated request harmless.
+        header: See `TurnRecord`.
+        turns: The lines of each turn.
+        chars: Characters of all lines.
+    """
+
+    window_id: int
+    chat: str
+    document_id: str
+    operation_id: str
+    header: dict[str, Any]
+    turns: tuple[tuple[Line, ...], ...]
+    chars: int
+
+
+@dataclass(frozen=True)
+class Added:
+    """Where a turn went.
+
+    Attributes:
+        window_id: Its window.
+        sealed: Whether that window is now ready to be sent.
+    """
+
+    window_id: int
+    sealed: bool
+
+
+@dataclass(frozen=True)
+class OutboxFigures:
+    """What status shows.
+
+    Attributes:
+        open_turns: Turns in windows that are not sealed yet.
+        waiting: Sealed windows.
+        aside: Reasons of the windows that the server refused for good, with numbers.
+        sent: Windows delivered, ever.
+        sent_chars: Characters delivered, ever.
+        sent_chars_today: Characters delivered on the day asked for.
+        dropped: Windows given up for age or number, ever.
+        moved_aside: Name of the corrupt database that this run replaced, or empty.
+    """
+
+    open_turns: int = 0
+    waiting: int = 0
+    aside: dict[str, int] = field(default_factory=dict)
+    sent: int = 0
+    sent_chars: int = 0
+    sent_chars_today: int = 0
+    dropped: int = 0
+    moved_aside: str = ""
+
+
+class Outbox:
+    """The durable queue.
+
+    Every method raises `sqlite3.Error` or `OSError` where the disk does not do what it should
+    (full, read-only), and has then changed nothing. A corrupt database is moved aside and
+    replaced by an empty one.
+
+    Args:
+        folder: AstrBot's data directory of the plugin.
+        every_n_turns: Turns that fill a window.
+        connect: The seam for tests that need a failing disk.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        every_n_turns: int,
+        connect: Callable[[Path], sqlite3.Connection] | None = None,
+    ) -> None:
+        self._path = folder / DATABASE_FILE
+        self._every_n_turns = every_n_turns
+        self._connect = connect or _connect
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-outbox")
+        self._connection: sqlite3.Connection | None = None
+        self._waiting = 0
+        self._moved_aside = ""
+
+    async def add(self, turns: Sequence[TurnRecord]) -> list[Added]:
+        """Commits turns, all or none, each to its chat's open window."""
+        return await self._run(lambda db: [self._add(db, turn) for turn in turns])
+
+    async def seal(self, window_ids: Collection[int] | None = None) -> None:
+        """Makes open windows ready to be sent: these, or all."""
+        await self._run(lambda db: self._seal(db, window_ids))
+
+    async def next_window(self, *, excluding: Collection[str] = ()) -> Window | None:
+        """The oldest sealed window of a chat that is not excluded."""
+        return await self._run(lambda db: _next_window(db, excluding))
+
+    async def delivered(self, window: Window, *, day: str) -> None:
+        """Forgets a window that Hindsight has, and counts it.
+
+        Args:
+            window: What was sent.
+            day: The local date, for the daily figure.
+        """
+        await self._run(lambda db: self._delivered(db, window, day))
+
+    async def set_aside(self, window: Window, reason: str) -> None:
+        """Keeps a window that the server refuses, with the reason, out of delivery."""
+        await self._run(lambda db: self._set_aside(db, window, reason))
+
+    async def retry_aside(self) -> int:
+        """Puts the windows that were set aside back into delivery; returns how many."""
+        return await self._run(self._retry_aside)
+
+    async def renew_operation(self, window: Window) -> None:
+        """Gives a window another operation id, where the server says its own is taken."""
+        await self._run(
+            lambda db: db.execute(
+                "UPDATE windows SET operation_id = ? WHERE id = ?",
+                (str(uuid.uuid4()), window.window_id),
+            )
+        )
+
+    async def split(self, window: Window) -> bool:
+        """Makes two windows of one that is too large; False where it holds a single line."""
+        return await self._run(lambda db: self._split(db, window))
+
+    async def age(self, seconds: float, *, limit: float) -> int:
+        """Lets the waiting windows grow older and drops those beyond the limit.
+
+        Age is time during which the plugin ran, so a clock that jumps drops nothing.
+
+        Args:
+            seconds: Running time since the last call.
+            limit: Age in seconds at which a window is given up.
+
+        Returns:
+            How many were dropped.
+        """
+        return await self._run(lambda db: self._age(db, seconds, limit))
+
+    async def figures(self, *, day: str) -> OutboxFigures:
+        """The numbers for status; `day` is the local date."""
+        return await self._run(lambda db: self._figures(db, day))
+
+    async def aclose(self) -> None:
+        """Closes the files and ends the thread; a second call does nothing."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._thread.submit(self._disconnect)
+        self._thread.shutdown()
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    async def _run(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Runs one transaction on the outbox's thread."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._transaction, action
+        )
+
+    def _transaction(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        try:
+            with self._opened() as db:
+                return action(db)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode not in _CORRUPT:
+                raise
+            self._move_aside()
+            with self._opened() as db:
+                return action(db)
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = self._connect(self._path)
+            try:
+                connection.executescript(_SCHEMA)
+                self._waiting = _count(connection, "sealed")
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _move_aside(self) -> None:
+        """Renames a corrupt database and its helpers, so that nothing of it is lost."""
+        self._disconnect()
+        number = 1
+        while (target := self._path.with_suffix(f".corrupt-{number}.db")).exists():
+            number += 1
+        for suffix in ("-wal", "-shm"):
+            helper = self._path.with_name(self._path.name + suffix)
+            if helper.exists():
+                helper.replace(target.with_name(target.name + suffix))
+        self._path.replace(target)
+        self._moved_aside = target.name
+
+    def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
+        row = db.execute(
+            "SELECT id, turns, chars FROM windows WHERE chat = ? AND state = 'open'", (turn.chat,)
+        ).fetchone()
+        window_id, turns, chars = row or (_insert_window(db, "open", turn.chat, turn.header), 0, 0)
+        turns, chars = turns + 1, chars + turn.chars
+        _insert_turn(db, window_id, turn.lines)
+        sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
+        db.execute(
+            "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
+            (turns, chars, "sealed" if sealed else "open", window_id),
+        )
+        if sealed:
+            self._count_sealed(db, 1)
+        return Added(window_id, sealed)
+
+    def _count_sealed(self, db: sqlite3.Connection, number: int) -> None:
+        """Counts newly sealed windows and drops the oldest beyond the bound."""
+        self._waiting += number
+        if (surplus := self._waiting - MAX_WINDOWS) > 0:
+            cursor = db.execute(
+                "DELETE FROM windows WHERE id IN (SELECT id FROM windows WHERE state = 'sealed'"
+                " ORDER BY position, id LIMIT ?)",
+                (surplus,),
+            )
+            self._count_dropped(db, cursor.rowcount)
+
+    def _count_dropped(self, db: sqlite3.Connection, number: int) -> None:
+        if number:
+            self._waiting -= number
+            _count_up(db, "dropped", number)
+
+    def _seal(self, db: sqlite3.Connection, window_ids: Collection[int] | None) -> None:
+        if window_ids is None:
+            cursor = db.execute("UPDATE windows SET state = 'sealed' WHERE state = 'open'")
+            number = cursor.rowcount
+        else:
+            number = sum(
+                db.execute(
+                    "UPDATE windows SET state = 'sealed' WHERE id = ? AND state = 'open'", (one,)
+                ).rowcount
+                for one in window_ids
+            )
+        self._count_sealed(db, number)
+
+    def _delivered(self, db: sqlite3.Connection, window: Window, day: str) -> None:
+        if self._remove(db, window):
+            db.execute(
+                "DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (f"chars:{day}",)
+            )
+            for name, value in (
+                ("sent", 1),
+                ("sent_chars", window.chars),
+                (f"chars:{day}", window.chars),
+            ):
+                _count_up(db, name, value)
+
+    def _remove(self, db: sqlite3.Connection, window: Window) -> bool:
+        removed = db.execute("DELETE FROM windows WHERE id = ?", (window.window_id,)).rowcount
+        self._waiting -= removed
+        return bool(removed)
+
+    def _set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
+        self._waiting -= db.execute(
+            "UPDATE windows SET state = 'aside', reason = ? WHERE id = ? AND state = 'sealed'",
+            (reason, window.window_id),
+        ).rowcount
+
+    def _retry_aside(self, db: sqlite3.Connection) -> int:
+        number = db.execute(
+            "UPDATE windows SET state = 'sealed', reason = '' WHERE state = 'aside'"
+        ).rowcount
+        self._count_sealed(db, number)
+        return number
+
+    def _split(self, db: sqlite3.Connection, window: Window) -> bool:
+        parts: list[tuple[Line, ...]] = list(window.turns)
+        if len(parts) == 1:
+            parts = [(line,) for line in parts[0]]
+        if len(parts) == 1:
+            return False
+        position = db.execute(
+            "SELECT position FROM windows WHERE id = ?", (window.window_id,)
+        ).fetchone()
+        if position and self._remove(db, window):
+            middle = len(parts) // 2
+            for half in (parts[:middle], parts[middle:]):
+                _insert_filled_window(db, window, half, position[0])
+            self._count_sealed(db, 2)
+        return True
+
+    def _age(self, db: sqlite3.Connection, seconds: float, limit: float) -> int:
+        _count_up(db, "uptime", seconds)
+        oldest = _figure(db, "uptime") - limit
+        cursor = db.execute("DELETE FROM windows WHERE state = 'sealed' AND uptime < ?", (oldest,))
+        self._count_dropped(db, cursor.rowcount)
+        return cursor.rowcount
+
+    def _figures(self, db: sqlite3.Connection, day: str) -> OutboxFigures:
+        return OutboxFigures(
+            open_turns=db.execute(
+                "SELECT COALESCE(SUM(turns), 0) FROM windows WHERE state = 'open'"
+            ).fetchone()[0],
+            waiting=self._waiting,
+            aside=dict(
+                db.execute(
+                    "SELECT reason, COUNT(*) FROM windows WHERE state = 'aside' GROUP BY reason"
+                )
+            ),
+            sent=int(_figure(db, "sent")),
+            sent_chars=int(_figure(db, "sent_chars")),
+            sent_chars_today=int(_figure(db, f"chars:{day}")),
+            dropped=int(_figure(db, "dropped")),
+            moved_aside=self._moved_aside,
+        )
+
+
+def outbox_exists(folder: Path) -> bool:
+    """Whether an earlier run left an outbox in this folder."""
+    return (folder / DATABASE_FILE).exists()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Opens the database for its owner only; WAL survives a kill at any moment."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, check_same_thread=False)
+    try:
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            db.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _insert_window(
+    db: sqlite3.Connection,
+    state: str,
+    chat: str,
+    header: dict[str, Any],
+    position: int | None = None,
+) -> int:
+    cursor = db.execute(
+        "INSERT INTO windows (position, state, chat, document_id, operation_id, header, turns,"
+        " chars, uptime) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
+        (
+            position or 0,
+            state,
+            chat,
+            f"{chat[:24]}-{uuid.uuid4()}",
+            str(uuid.uuid4()),
+            json.dumps(header, ensure_ascii=False),
+            _figure(db, "uptime"),
+        ),
+    )
+    window_id = cursor.lastrowid or 0
+    if position is None:
+        db.execute("UPDATE windows SET position = id WHERE id = ?", (window_id,))
+    return window_id
+
+
+def _insert_filled_window(
+    db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: int
+) -> None:
+    """Writes a sealed window with some turns of another, at that one's place in the order."""
+    parts = list(turns)
+    window_id = _insert_window(db, "sealed", origin.chat, origin.header, position)
+    for lines in parts:
+        _insert_turn(db, window_id, lines)
+    chars = sum(len(line.text) + 1 for lines in parts for line in lines)
+    db.execute(
+        "UPDATE windows SET turns = ?, chars = ? WHERE id = ?", (len(parts), chars, window_id)
+    )
+
+
+def _insert_turn(db: sqlite3.Connection, window_id: int, lines: Iterable[Line]) -> None:
+    text = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
+    db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (window_id, text))
+
+
+def _next_window(db: sqlite3.Connection, excluding: Collection[str]) -> Window | None:
+    row = db.execute(
+        "SELECT id, chat, document_id, operation_id, header, chars FROM windows WHERE id ="
+        " (SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
+        " AND chat NOT IN (SELECT value FROM json_each(?)) ORDER BY position, id LIMIT 1)",
+        (json.dumps(list(excluding)),),
+    ).fetchone()
+    if row is None:
+        return None
+    window_id, chat, document_id, operation_id, header, chars = row
+    turns = tuple(
+        tuple(Line(**line) for line in json.loads(lines))
+        for (lines,) in db.execute(
+            "SELECT lines FROM turns WHERE window = ? ORDER BY id", (window_id,)
+        )
+    )
+    return Window(window_id, chat, document_id, operation_id, json.loads(header), turns, chars)
+
+
+def _count(db: sqlite3.Connection, state: str) -> int:
+    row = db.execute("SELECT COUNT(*) FROM windows WHERE state = ?", (state,)).fetchone()
+    return int(row[0])
+
+
+def _figure(db: sqlite3.Connection, name: str) -> float:
+    row = db.execute("SELECT value FROM figures WHERE name = ?", (name,)).fetchone()
+    return float(row[0]) if row else 0.0
+
+
+def _count_up(db: sqlite3.Connection, name: str, value: float) -> None:
+    db.execute(
+        "INSERT INTO figures (name, value) VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+        (name, value),
+    )

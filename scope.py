@@ -1,0 +1,300 @@
+"""Who is talking where: scopes, tags, pseudonyms, the salt, and which chats said no.
+
+Platform ids enter this module and never leave it in the clear: everything that is stored or sent
+is an HMAC under the salt of this installation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+SALT_FILE = "salt.txt"
+STATE_FILE = "scope_state.json"
+STATE_VERSION = 1
+SALT_BYTES = 32
+
+ChatKind = Literal["private", "group"]
+
+_SYNTHETIC_PLATFORMS = frozenset({"cron"})
+"""AstrBot wakes itself with events of these names (scheduled and background tasks)."""
+
+_NO_SENDER = frozenset({"", "unknown", "None"})
+"""What adapters put where the platform told no sender (DingTalk and WeCom say `unknown`)."""
+
+
+class Skip(StrEnum):
+    """Why a message was answered without memory; counted, and shown by status."""
+
+    NOT_CONFIGURED = "not_configured"
+    STATE_FAULT = "state_fault"
+    CHAT_OFF = "chat_off"
+    PRIVATE_DISABLED = "private_disabled"
+    GROUP_DISABLED = "group_disabled"
+    SESSION_RULE = "session_rule"
+    SYNTHETIC = "synthetic"
+    NO_SENDER = "no_sender"
+    NO_WORDS = "no_words"
+    BREAKER_OPEN = "breaker_open"
+    FOREIGN_RUNNER = "foreign_runner"
+
+
+class StateFault(StrEnum):
+    """Why memory is off everywhere: nobody who said no may be remembered because a file broke."""
+
+    SALT_UNREADABLE = "salt_unreadable"
+    SALT_CHANGED = "salt_changed"
+    STATE_UNREADABLE = "state_unreadable"
+    NOT_WRITABLE = "state_not_writable"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a message comes from, in the platform's own ids.
+
+    Attributes:
+        platform: The adapter's name, such as `aiocqhttp`.
+        is_group: Whether AstrBot calls it a group message.
+        umo: AstrBot's `unified_msg_origin`.
+        sender_id: The platform's id of the person, empty if it told none.
+        group_id: The platform's id of the group, empty if it told none.
+    """
+
+    platform: str
+    is_group: bool
+    umo: str = field(repr=False)
+    sender_id: str = field(repr=False)
+    group_id: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One chat, which has one memory.
+
+    Attributes:
+        kind: Private or group chat.
+        platform: The adapter's name.
+        tags: The four tags that every item of this chat carries, and no other tag.
+        chat: 32 hex digits that name this chat on disk and in document ids.
+        umo_bound: Reads always match on the umo (see `read_tags`).
+    """
+
+    kind: ChatKind
+    platform: str
+    tags: tuple[str, str, str, str]
+    chat: str
+    umo_bound: bool = False
+
+    def read_tags(self, *, match_umo: bool) -> tuple[str, ...]:
+        """The tags that a recall or a list must ask for, all of them, strictly.
+
+        Args:
+            match_umo: The setting of that name. Where it is off, the umo tag is left out, so that
+                memories from before a change of session ids are found. A group event without a
+                group id has the tags of a private chat; only its umo keeps the two apart, so
+                there the umo always counts.
+        """
+        return self.tags if match_umo or self.umo_bound else self.tags[:3]
+
+
+class Hasher:
+    """Keyed hashes of platform ids.
+
+    Args:
+        salt: The secret of this installation.
+    """
+
+    def __init__(self, salt: bytes) -> None:
+        self._salt = salt
+
+    def digest(self, kind: str, value: str) -> str:
+        """HMAC-SHA256 of a value of some kind, 32 hex digits."""
+        message = f"{kind}\0{value}".encode("utf-8", "surrogatepass")
+        return hmac.new(self._salt, message, hashlib.sha256).hexdigest()[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hex digits that tell one salt from another without giving it away."""
+        return self.digest("fingerprint", "")[:8]
+
+    def scope(self, origin: Origin) -> Scope | Skip:
+        """The chat that a message belongs to, or why it belongs to none."""
+        if origin.platform in _SYNTHETIC_PLATFORMS:
+            return Skip.SYNTHETIC
+        umo = f"umo:{self.digest('umo', origin.umo)}"
+        platform = f"platform:{origin.platform}"
+        if origin.is_group and origin.group_id:
+            group = f"group:{self.digest('group', origin.group_id)}"
+            return self._scope("group", origin, ("scope:group", platform, group, umo))
+        if origin.sender_id in _NO_SENDER:
+            return Skip.NO_SENDER
+        sender = f"sender:{self.digest('sender', origin.sender_id)}"
+        tags = ("scope:private", platform, sender, umo)
+        return self._scope("private", origin, tags, umo_bound=origin.is_group)
+
+    def _scope(
+        self,
+        kind: ChatKind,
+        origin: Origin,
+        tags: tuple[str, str, str, str],
+        *,
+        umo_bound: bool = False,
+    ) -> Scope:
+        chat = self.digest("chat", "\n".join(tags))
+        return Scope(kind, origin.platform, tags, chat, umo_bound)
+
+    def pseudonym(self, scope: Scope, person_id: str) -> str:
+        """`#` and six hex digits for a person, the same within a chat, another in each chat.
+
+        Hindsight's entities are bank-wide, so one pseudonym for all chats would link them.
+        """
+        if person_id in _NO_SENDER:
+            return "#000000"
+        return f"#{self.digest(f'person:{scope.chat}', person_id)[:6]}"
+
+
+@dataclass
+class _StateData:
+    """The content of `scope_state.json`."""
+
+    salt_fingerprint: str
+    off: set[str] = field(default_factory=set)
+
+    def says_no(self) -> bool:
+        """Whether anybody's no would be forgotten with this state."""
+        return bool(self.off)
+
+
+class ScopeState:
+    """The salt and the chats that are off; read once, then kept in memory.
+
+    Attributes:
+        fault: Why memory is off everywhere, or None.
+        salt_lost: Older memories cannot be found until the old salt file is put back.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / STATE_FILE
+        self._hasher: Hasher | None = None
+        self._data = _StateData("")
+        self.fault: StateFault | None = None
+        self.salt_lost = False
+
+    @classmethod
+    def load(cls, folder: Path, *, had_data: bool = False) -> ScopeState:
+        """Reads both files, and makes them on the first run.
+
+        Args:
+            folder: AstrBot's data directory of the plugin.
+            had_data: Other data of an earlier run is there, so a missing salt is a lost salt.
+        """
+        state = cls(folder)
+        try:
+            state._open_salt(folder / SALT_FILE, is_lost=had_data or state._path.exists())
+            state._open_state()
+        except OSError:
+            state.fault = StateFault.NOT_WRITABLE
+        return state
+
+    def _open_salt(self, path: Path, *, is_lost: bool) -> None:
+        try:
+            text = path.read_text("ascii").strip()
+        except FileNotFoundError:
+            self.salt_lost = is_lost
+            text = secrets.token_hex(SALT_BYTES)
+            write_private(path, text + "\n")
+        except (OSError, ValueError):
+            text = ""
+        if re.fullmatch(r"[0-9a-fA-F]{64}", text):
+            self._hasher = Hasher(bytes.fromhex(text))
+        else:
+            self.fault = StateFault.SALT_UNREADABLE
+
+    def _open_state(self) -> None:
+        if self._hasher is None:
+            return
+        fingerprint = self._hasher.fingerprint
+        try:
+            self._data = _parse_state(json.loads(self._path.read_text("utf-8")))
+        except FileNotFoundError:
+            self._data = _StateData(fingerprint)
+            self._save()
+        except (OSError, ValueError):
+            self.fault = StateFault.STATE_UNREADABLE
+            return
+        if self._data.salt_fingerprint != fingerprint:
+            self.salt_lost = True
+            if self._data.says_no():
+                self.fault = StateFault.SALT_CHANGED
+
+    @property
+    def hasher(self) -> Hasher | None:
+        """The keyed hashes, or None while memory is off because of a fault."""
+        return None if self.fault else self._hasher
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the salt in use, empty if it cannot be read."""
+        return self._hasher.fingerprint if self._hasher else ""
+
+    def is_off(self, scope: Scope) -> bool:
+        """Whether this chat's memory was switched off."""
+        return scope.chat in self._data.off
+
+    def switch(self, scope: Scope, *, on: bool) -> None:
+        """Switches one chat on or off, on disk first.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
+        self._save(off=off)
+        self._data.off = off
+
+    def _save(self, off: Iterable[str] | None = None) -> None:
+        content = {
+            "version": STATE_VERSION,
+            "salt_fingerprint": self._data.salt_fingerprint,
+            "off": sorted(self._data.off if off is None else off),
+        }
+        write_private(self._path, json.dumps(content, indent=1) + "\n")
+
+
+def _parse_state(content: Any) -> _StateData:
+    """Raises ValueError where the content is not what this version writes."""
+    if not isinstance(content, dict) or content.get("version") != STATE_VERSION:
+        raise ValueError("not a scope state of this version")
+    fingerprint, off = content.get("salt_fingerprint"), content.get("off")
+    if not isinstance(fingerprint, str) or not isinstance(off, list):
+        raise ValueError("incomplete scope state")
+    if not all(isinstance(chat, str) for chat in off):
+        raise ValueError("broken list of chats")
+    return _StateData(fingerprint, set(off))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces a file as a whole, readable by its owner only; on failure the old one stays.
+
+    Raises:
+        OSError: The folder cannot be written to, or the disk is full.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,179 @@
+"""Configuration values -> one frozen, validated `Settings`.
+
+`_conf_schema.json` is the one place that holds defaults, bounds and options. AstrBot checks
+neither `options` nor slider bounds when the page is saved, so they are checked here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+MAX_BANK_ID_BYTES = 192
+"""Hindsight refuses longer bank ids with 400."""
+
+Problem = Literal[
+    "api_key_missing", "api_key_invalid", "bank_id_missing", "bank_id_invalid", "api_base_invalid"
+]
+"""A reason why no request can be sent with these settings; also the key of its sentence."""
+
+
+@dataclass(frozen=True)
+class RecallSettings:
+    """What is asked of Hindsight before a model call."""
+
+    budget: str
+    max_tokens: int
+    timeout_seconds: float
+    match_umo: bool
+
+
+@dataclass(frozen=True)
+class RetainSettings:
+    """When the turns of a chat are sent to Hindsight."""
+
+    every_n_turns: int
+    idle_seconds: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings, each of the type and within the bounds that the schema states.
+
+    Attributes:
+        problems: Why no request can be sent, empty if all is well.
+        warnings: One English line per value that had to be replaced, for the log.
+    """
+
+    api_base: str
+    api_key: str = field(repr=False)
+    bank_id: str
+    enable_private_memory: bool
+    enable_group_memory: bool
+    language: str
+    recall: RecallSettings
+    retain: RetainSettings
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Settings:
+    """Validates what the settings page holds.
+
+    Args:
+        config: The values as AstrBot hands them over; anything may be missing or wrong.
+        schema: The content of `_conf_schema.json`.
+
+    Returns:
+        Settings that are safe to use; wrong values are replaced by the nearest allowed one, with
+        a warning each.
+    """
+    warnings: list[str] = []
+    values = _read(Settings, config, schema, "", warnings)
+    connection, problems = _connection(values)
+    values.update(connection)
+    return Settings(**values, problems=problems, warnings=tuple(warnings))
+
+
+_GROUPS = {"recall": RecallSettings, "retain": RetainSettings}
+
+
+def _read(
+    kind: type[Any],
+    config: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    path: str,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """Reads each field of `kind` that the schema knows."""
+    values: dict[str, Any] = {}
+    for name in (f.name for f in dataclasses.fields(kind) if f.name in schema):
+        meta, raw = schema[name], config.get(name)
+        if meta["type"] == "object":
+            group = raw if isinstance(raw, Mapping) else {}
+            inner = _read(_GROUPS[name], group, meta["items"], f"{name}.", warnings)
+            values[name] = _GROUPS[name](**inner)
+        else:
+            values[name] = _checked(path + name, raw, meta, warnings)
+    return values
+
+
+def _checked(path: str, raw: Any, meta: Mapping[str, Any], warnings: list[str]) -> Any:
+    """Returns `raw` if the schema allows it, else the nearest allowed value with a warning."""
+    if raw is None:
+        return _convert(meta["default"], meta["type"])
+    try:
+        value = allowed = _convert(raw, meta["type"])
+    except (TypeError, ValueError, OverflowError):
+        value, allowed = None, _convert(meta["default"], meta["type"])
+    if value is not None and "slider" in meta:
+        allowed = min(max(value, meta["slider"]["min"]), meta["slider"]["max"])
+        allowed = _convert(allowed, meta["type"])
+    if value is not None and "options" in meta and value not in meta["options"]:
+        allowed = meta["default"]
+    if allowed != value:
+        warnings.append(f"setting {path} is not usable as given, using {allowed!r}")
+    return allowed
+
+
+def _convert(raw: Any, kind: str) -> Any:
+    """Converts to the schema's type; raises TypeError or ValueError where that is no such value."""
+    if kind == "bool":
+        if not isinstance(raw, bool):
+            raise TypeError
+        return raw
+    if kind in {"int", "float"}:
+        if isinstance(raw, bool):
+            raise TypeError
+        number = float(raw)
+        if number != number:
+            raise ValueError
+        return int(number) if kind == "int" else number
+    if not isinstance(raw, str):
+        raise TypeError
+    return raw
+
+
+def _connection(values: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """Cleans address, key and bank id of what people paste, and names what cannot be used."""
+    problems: list[Problem] = []
+    api_base = re.sub(r"(/v1)?/*$", "", values["api_base"].strip())
+    if not _is_address(api_base):
+        problems.append("api_base_invalid")
+    api_key = re.sub(r"^bearer\s+", "", values["api_key"].strip(), flags=re.IGNORECASE)
+    if not api_key:
+        problems.append("api_key_missing")
+    elif not re.fullmatch(r"[!-~]+", api_key):
+        problems.append("api_key_invalid")
+    bank_id = values["bank_id"].strip()
+    if not bank_id:
+        problems.append("bank_id_missing")
+    elif not _is_bank_id(bank_id):
+        problems.append("bank_id_invalid")
+    return {"api_base": api_base, "api_key": api_key, "bank_id": bank_id}, tuple(problems)
+
+
+def _is_address(text: str) -> bool:
+    """Whether the text is an http(s) address that a path can be appended to."""
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        return False
+    extras = url.query or url.fragment or url.userinfo
+    return url.scheme in {"http", "https"} and bool(url.host) and not extras
+
+
+def _is_bank_id(text: str) -> bool:
+    """Hindsight's rules: no slash (its router fails), no control character, no leading `_`."""
+    return (
+        len(text.encode("utf-8", "replace")) <= MAX_BANK_ID_BYTES
+        and not text.startswith("_")
+        and text not in {".", ".."}
+        and "/" not in text
+        and text.isprintable()
+    )

@@ -1,0 +1,158 @@
+"""Everything together: a chat model, Hindsight behind a recording proxy, AstrBot with the plugin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import unittest
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from rig import venvs
+from rig.astrbot import AstrBot
+from rig.bank import Bank
+from rig.hindsight import HindsightServer
+from rig.model import ModelStub
+from rig.proxy import RecordingProxy
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BANK = "live"
+
+Json = dict[str, Any]
+
+
+def plugin_config(url: str, api_key: str, **changes: Any) -> Json:
+    """The plugin's settings for a server.
+
+    Args:
+        url: Its address.
+        api_key: Its key.
+        changes: What differs; groups are merged into the ones below.
+    """
+    config: Json = {
+        "api_base": url,
+        "api_key": api_key,
+        "bank_id": BANK,
+        "retain": {"every_n_turns": 1, "idle_seconds": 1.0},
+    }
+    for key, value in changes.items():
+        config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
+    return config
+
+
+class Stack:
+    """A whole installation on loopback; use it with `async with`.
+
+    Attributes:
+        model: The chat model.
+        hindsight: The real Hindsight server.
+        proxy: What the plugin talks to; records and breaks.
+        bank: The plugin's bank, asked directly.
+        bot: AstrBot with the plugin.
+    """
+
+    def __init__(
+        self,
+        *,
+        astrbot: str = "astrbot-latest",
+        extraction: Literal["none", "stub"] = "none",
+        embeddings: Literal["e5", "hashed"] = "e5",
+        overrides: Json | None = None,
+        onebots: int = 1,
+        env: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Describe it; `start()` runs it.
+
+        Args:
+            astrbot: Which AstrBot, by the name of its virtual environment.
+            extraction: The model behind Hindsight, see `HindsightServer`.
+            embeddings: Real ones or hashed ones.
+            overrides: Changes to AstrBot's configuration.
+            onebots: How many bot accounts there are.
+            env: Further environment variables for AstrBot.
+            settings: Changes to the plugin's settings.
+        """
+        self._astrbot = astrbot
+        self._extraction: Literal["none", "stub"] = extraction
+        self._embeddings: Literal["e5", "hashed"] = embeddings
+        self._options: Json = {"overrides": overrides, "onebots": onebots, "env": env}
+        self._settings = settings
+        self._exits = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop it."""
+        await self.stop()
+
+    async def start(self) -> Self:
+        """Start every part."""
+        pythons = await asyncio.to_thread(venvs.ensure_many, [self._astrbot, "hindsight"])
+        enter = self._exits.enter_async_context
+        try:
+            self.model = await enter(ModelStub())
+            self.hindsight = await enter(
+                HindsightServer(
+                    pythons["hindsight"], model=self._extraction, embeddings=self._embeddings
+                )
+            )
+            self.proxy = await enter(RecordingProxy(self.hindsight.url))
+            self.bank = await enter(Bank(self.hindsight, BANK))
+            self.bot = await enter(self.another_bot(pythons[self._astrbot]))
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def stop(self) -> None:
+        """Stop every part."""
+        await self._exits.aclose()
+
+    def another_bot(self, python: Path, **settings: Any) -> AstrBot:
+        """A further AstrBot that uses the same servers; start it with `async with`.
+
+        Args:
+            python: The Python of its virtual environment.
+            settings: More changes to the plugin's settings.
+        """
+        changes = {**self._settings, **settings}
+        return AstrBot(
+            python,
+            CHECKOUT,
+            model_url=self.model.base_url,
+            plugin_config=plugin_config(self.proxy.url, self.hindsight.api_key, **changes),
+            **self._options,
+        )
+
+
+class StackTest(unittest.TestCase):
+    """Live tests that share one stack; test methods are coroutines in its event loop."""
+
+    options: ClassVar[Json] = {}
+    stack: ClassVar[Stack]
+    _runner: ClassVar[asyncio.Runner]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Start the stack."""
+        cls._runner = asyncio.Runner()
+        cls.addClassCleanup(cls._runner.close)
+        cls.stack = cls._runner.run(Stack(**cls.options).start())
+        cls.addClassCleanup(lambda: cls._runner.run(cls.stack.stop()))
+
+    def setUp(self) -> None:
+        """Give the parts short names and forget what the last test did."""
+        self.model = self.stack.model
+        self.proxy = self.stack.proxy
+        self.bank = self.stack.bank
+        self.bot = self.stack.bot
+        self.proxy.fault = None
+        self.proxy.clear()
+        self.model.clear()
+
+    def _callTestMethod(self, method: Callable[[], Coroutine[Any, Any, None]]) -> None:  # noqa: N802
+        self._runner.run(method())
