@@ -10,7 +10,7 @@ from datetime import datetime
 from .delivery import DISK_ERRORS, Delivery
 from .hindsight_client import HindsightClient, HindsightError
 from .memory import ChatMemory
-from .memory_formatter import MAX_MEMORY_CHARS, build_query, memory_date, neutralise, shorten
+from .memory_formatter import build_query, memory_date, memory_text, neutralise, shorten
 from .outbox import Outbox
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings
@@ -107,9 +107,12 @@ class Commands:
         command = self._find(name.lower())
         if command is None:
             return await self._help(caller, name)
-        if command.for_managers and not caller.is_manager:
+        if command.for_managers and not self._may_manage(caller):
             return caller.texts("needs_manager")
         return await command.handler(caller, argument.strip())
+
+    def _may_manage(self, caller: Caller) -> bool:
+        return caller.is_manager or self._settings.commands.members_may_manage
 
     def _find(self, name: str) -> Command | None:
         return next((c for c in self._table if name in {c.name, c.alias}), None)
@@ -155,14 +158,13 @@ class Commands:
         except TimeoutError:
             return texts("timeout")
         lines = [
-            " ".join(filter(None, [memory_date(m, caller.now.tzinfo), neutralise(m.text)]))
-            for m in memories
+            " ".join(filter(None, [memory_date(memory, caller.now.tzinfo), text]))
+            for memory in memories
+            if (text := memory_text(memory, texts))
         ]
-        numbered = [
-            f"{n}. {shorten(line, MAX_MEMORY_CHARS)}" for n, line in enumerate(lines, start=1)
-        ]
-        if not numbered:
+        if not lines:
             return texts("recall_empty")
+        numbered = [f"{number}. {line}" for number, line in enumerate(lines, start=1)]
         return "\n".join([texts("recall_title", number=len(numbered)), *numbered])
 
     def _no_memory(self, caller: Caller, reason: Skip) -> str:

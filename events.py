@@ -6,13 +6,23 @@ since 4.24.1, so nothing of AstrBot is imported here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from .memory import Message
-from .memory_formatter import Speaker, clean_name, clean_text, replace_ids, shorten, strip_block
+from .memory_formatter import (
+    Speaker,
+    clean_name,
+    clean_text,
+    is_instruction,
+    plain_speech,
+    replace_ids,
+    shorten,
+)
+from .redaction import redact_contacts, redact_secrets
 from .scope import Hasher, Origin, Scope
+from .settings import PrivacySettings
 from .texts import Texts
 
 MAX_QUOTE_CHARS = 120
@@ -59,35 +69,58 @@ class EventReader:
         scope: Its chat.
         hasher: Makes pseudonyms.
         texts: The wording in the language of the chat.
+        privacy: What is taken out of texts.
+        opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
     """
 
-    def __init__(self, event: Any, scope: Scope, hasher: Hasher, texts: Texts) -> None:
+    def __init__(
+        self,
+        event: Any,
+        scope: Scope,
+        hasher: Hasher,
+        texts: Texts,
+        *,
+        privacy: PrivacySettings,
+        opted_out: Callable[[str], bool],
+    ) -> None:
         self._event = event
         self._scope = scope
         self._hasher = hasher
         self._texts = texts
+        self._privacy = privacy
+        self._opted_out = opted_out
         self._self_id = str(event.get_self_id() or "")
         self._components = list(event.get_messages() or ())
         self._bot = Speaker(self._bot_name())
         self._people = dict(self._named_people())
 
     def message(self, now: datetime) -> Message:
-        """The message as plain values, without a raw id in any of them."""
-        words = self.clean(self._event.message_str or "")
-        marks = [self.clean(mark) for mark in self._marks(self._components)]
+        """The message as plain values, without a raw id or a secret in any of them."""
+        raw = (self._event.message_str or "").strip()
+        words = self.clean(raw)
+        said = self._texts("mark_said", text=words) if is_instruction(words) else words
+        marks = list(self._marks(self._components))
         return Message(
             scope=self._scope,
             speaker=self._people[self._sender_id],
+            raw=raw,
             words=words,
-            stored=" ".join([*marks, words]).strip(),
+            quoted=self._quoted_words(),
+            stored=" ".join([*marks, said]).strip(),
             at=now,
             texts=self._texts,
             bot=self._bot,
+            private_to_speaker=self._opted_out(self._sender_id),
         )
 
     def clean(self, text: str) -> str:
-        """One line without ids and without our own block."""
-        return clean_text(replace_ids(strip_block(text), self._labels()))
+        """What may be kept of a text: one line, no block of ours, no secrets, no ids."""
+        text = plain_speech(text)
+        if self._privacy.redact_secrets:
+            text = redact_secrets(text, self._texts)
+        if self._privacy.redact_contacts:
+            text = redact_contacts(text, self._texts)
+        return replace_ids(text, self._labels())
 
     @property
     def _sender_id(self) -> str:
@@ -115,8 +148,8 @@ class EventReader:
 
     def _name(self, name: str | None, fallback: str, person_id: str) -> str:
         """A display name; some adapters put the raw id there."""
-        shown = replace_ids(name or "", {person_id: "", self._sender_id: ""})
-        return clean_name(shown, self._texts(fallback))
+        shown = replace_ids(clean_text(name or ""), {person_id: "", self._sender_id: ""})
+        return clean_name(redact_secrets(shown, self._texts), self._texts(fallback))
 
     def _labels(self) -> dict[str, str]:
         """What to write for each raw id of this event."""
@@ -126,7 +159,9 @@ class EventReader:
             str(self._event.session_id): chat,
             str(self._event.get_group_id() or ""): self._texts("name_group"),
         }
-        labels |= {person_id: who.label for person_id, who in self._people.items()}
+        for person_id, who in self._people.items():
+            hidden = person_id != self._sender_id and self._opted_out(person_id)
+            labels[person_id] = self._texts("mark_opted_out") if hidden else who.label
         labels[self._self_id] = self._bot.name
         return labels
 
@@ -136,15 +171,26 @@ class EventReader:
             if component.type == "Reply":
                 yield self._quote(component)
             elif component.type == "File":
-                yield self._texts("mark_file", name=clean_text(component.name or ""))
+                yield self._texts("mark_file", name=self.clean(component.name or ""))
             elif (key := f"mark_{component.type.value.lower()}") in MARKS:
                 yield self._texts(key)
 
     def _quote(self, reply: Any) -> str:
-        who = self._speaker(str(reply.sender_id or ""), reply.sender_nickname)
-        inner = [*self._marks(reply.chain or ()), reply.message_str or ""]
-        text = shorten(self.clean(" ".join(inner)), MAX_QUOTE_CHARS)
-        return self._texts("mark_reply", name=who.label, text=text)
+        person_id = str(reply.sender_id or "")
+        if self._opted_out(person_id):
+            return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
+        who = self._speaker(person_id, reply.sender_nickname)
+        text = " ".join([*self._marks(reply.chain or ()), self._reply_words(reply)])
+        return self._texts("mark_reply", name=who.label, text=shorten(text, MAX_QUOTE_CHARS))
+
+    def _quoted_words(self) -> str:
+        """The text of what the message replies to, as far as it may be used."""
+        replies = [one for one in self._components if one.type == "Reply"]
+        usable = [one for one in replies if not self._opted_out(str(one.sender_id or ""))]
+        return " ".join(self._reply_words(one) for one in usable)
+
+    def _reply_words(self, reply: Any) -> str:
+        return self.clean(reply.message_str or "")
 
 
 MARKS = {"mark_image", "mark_record", "mark_video", "mark_forward", "mark_node", "mark_nodes"}

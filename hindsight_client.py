@@ -89,6 +89,7 @@ class RecalledMemory:
         mentioned_at: When it was said, aware, or None.
         tags: Tags of the memory, in no particular order.
         score: Relevance, comparable only within one recall, or None.
+        speakers: Pseudonyms of those who speak in its source, where the source is known.
     """
 
     memory_id: str
@@ -97,6 +98,7 @@ class RecalledMemory:
     mentioned_at: datetime | None
     tags: frozenset[str]
     score: float | None
+    speakers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,7 @@ def _memory(raw: Any) -> RecalledMemory | None:
         mentioned_at=_time(raw.get("mentioned_at")),
         tags=frozenset(raw.get("tags") or ()),
         score=scores.get("final"),
+        speakers=tuple(str((raw.get("metadata") or {}).get("speakers") or "").split()),
     )
 
 

@@ -11,6 +11,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
@@ -26,6 +27,7 @@ from .delivery import Delivery
 from .events import EventReader, is_manager, locale_of, origin_of
 from .hindsight_client import VERSION, HindsightClient, HindsightError
 from .memory import PLUGIN, ChatMemory, Message
+from .memory_formatter import BLOCK_OPEN, strip_block
 from .outbox import Outbox, outbox_exists
 from .scope import Scope, ScopeState, Skip
 from .settings import load_settings
@@ -47,6 +49,7 @@ class Turn:
         recall: The running recall, or None where nothing is recalled.
         asked: The model was really asked.
         stored: The turn has gone to the outbox.
+        follow_ups: What the same person said while the bot was working.
     """
 
     def __init__(self, message: Message, reader: EventReader) -> None:
@@ -55,6 +58,7 @@ class Turn:
         self.recall: asyncio.Task[str] | None = None
         self.asked = False
         self.stored = False
+        self.follow_ups: list[Message] = []
 
 
 class TypedAsCommand(filter.CustomFilter):
@@ -72,12 +76,22 @@ class TypedAsCommand(filter.CustomFilter):
         return native or not prefixes or raw.startswith(tuple(prefixes))
 
 
+class WokenInPrivateOrByName(filter.CustomFilter):
+    """Passes messages that are meant for the bot, so that no other message is woken by us."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Tells what AstrBot has found out already."""
+        return bool(event.is_at_or_wake_command)
+
+
 class HindsightMemory(Star):
     """Long-term memory for each chat, kept in Hindsight."""
 
     def __init__(self, context: Context, config: AstrBotConfig | None = None) -> None:
         super().__init__(context)
         self._config = config or {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
 
     async def initialize(self) -> None:
         """Builds the parts and starts the background work; needs no network and no provider."""
@@ -96,7 +110,7 @@ class HindsightMemory(Star):
             outbox,
             self._client,
             idle_seconds=self._settings.retain.idle_seconds,
-            daily_chars=0,
+            daily_chars=self._settings.retain.daily_chars,
             monotonic=time.monotonic,
             today=lambda: self._now().date().isoformat(),
             random=random.random,
@@ -124,7 +138,7 @@ class HindsightMemory(Star):
 
     async def terminate(self) -> None:
         """Sends what can be sent at once, then closes everything; a second call does nothing."""
-        tasks, self._tasks = getattr(self, "_tasks", []), []
+        tasks, self._tasks = self._tasks, []
         if not tasks:
             return
         for task in tasks:
@@ -158,30 +172,51 @@ class HindsightMemory(Star):
         if not isinstance(turn, Turn):
             return
         turn.asked = True
+        self._working[event.unified_msg_origin] = turn
         block = await turn.recall if turn.recall else ""
         if block:
             req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
-    @filter.on_llm_response(priority=HOOK_PRIORITY)
-    async def remember(self, event: AstrMessageEvent, resp: LLMResponse) -> None:
-        """Puts the turn on disk; AstrBot sends the reply after this."""
+    @filter.event_message_type(filter.EventMessageType.ALL)
+    @filter.custom_filter(WokenInPrivateOrByName)
+    async def note_follow_up(self, event: AstrMessageEvent) -> None:
+        """Notes what is said to the bot while it works for the same person.
+
+        AstrBot may hand such a message to the running agent, and then no hook is called for it.
+        """
+        turn = self._working.get(event.unified_msg_origin)
+        if turn and event.message_str:
+            message = self._reader(event, turn.message.scope).message(self._now())
+            if message.speaker.pseudonym == turn.message.speaker.pseudonym:
+                turn.follow_ups.append(message)
+
+    @filter.on_agent_done(priority=HOOK_PRIORITY)
+    async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
+        """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
         turn: Turn | Skip | None = event.get_extra(TURN_EXTRA)
         if not isinstance(turn, Turn) or not turn.asked or turn.stored:
             return
+        self._working.pop(event.unified_msg_origin, None)
         if resp.role != "assistant" or event.is_stopped():
             return
         if event.get_extra("agent_stop_requested"):  # `/stop`: the text is not an answer
             return
+        _cut_echo(run_context.messages, resp)
         answer = turn.reader.clean(resp.completion_text or "")
         if answer:
             turn.stored = True
-            await self._memory.remember(turn.message, answer, self._now())
+            told = _tool_results(run_context.messages)
+            joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
+            await self._memory.remember([turn.message, *joined], answer, self._now())
 
     @filter.custom_filter(TypedAsCommand)
     @filter.command(COMMAND)
     async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
         """Hindsight 长期记忆：status 状态 | recall 回忆 | on 开启 | off 关闭 | help 帮助。"""
-        answer = await self._commands.answer(self._caller(event), words)
+        caller = self._caller(event)
+        if isinstance(caller.scope, Scope):
+            words = self._reader(event, caller.scope).clean(words)
+        answer = await self._commands.answer(caller, words)
         yield event.plain_result(answer)
         event.stop_event()
 
@@ -192,9 +227,7 @@ class HindsightMemory(Star):
             self._memory.skip(scope)
             event.set_extra(TURN_EXTRA, scope)
             return None
-        hasher = self._state.hasher
-        assert hasher is not None  # a scope came from it
-        reader = EventReader(event, scope, hasher, self._texts(event))
+        reader = self._reader(event, scope)
         turn = Turn(reader.message(self._now()), reader)
         event.set_extra(TURN_EXTRA, turn)
         return turn
@@ -210,6 +243,18 @@ class HindsightMemory(Star):
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
         hasher = self._state.hasher
         return hasher.scope(origin_of(event)) if hasher else Skip.STATE_FAULT
+
+    def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
+        hasher = self._state.hasher
+        assert hasher is not None  # a scope came from it
+        return EventReader(
+            event,
+            scope,
+            hasher,
+            self._texts(event),
+            privacy=self._settings.privacy,
+            opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
+        )
 
     def _caller(self, event: AstrMessageEvent) -> Caller:
         return Caller(self._scope(event), self._texts(event), self._now(), is_manager(event))
@@ -253,6 +298,24 @@ class HindsightMemory(Star):
     def _now(self) -> datetime:
         """The time in AstrBot's configured timezone, else the system's."""
         return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
+
+
+def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:
+    """Cuts a memory block that the model repeated out of the reply and of AstrBot's history.
+
+    The history has been appended before the hooks run; text that was streamed has already left.
+    """
+    if BLOCK_OPEN not in (resp.completion_text or ""):
+        return
+    resp.completion_text = strip_block(resp.completion_text)
+    for part in messages[-1].content or () if messages else ():
+        if isinstance(part, TextPart):
+            part.text = strip_block(part.text)
+
+
+def _tool_results(messages: list[Any]) -> str:
+    """The text of a run's tool results, in which AstrBot quotes the follow-ups it took in."""
+    return "\n".join(str(message.content) for message in messages if message.role == "tool")
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -40,6 +40,7 @@ BREAKER_MAX_PAUSE_SECONDS = 300.0
 PROBE_SECONDS = 10.0
 MAX_CHATS_IN_MEMORY = 5000
 MAX_TIMINGS = 500
+REPEAT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,26 @@ class Message:
     Attributes:
         scope: The chat.
         speaker: Who.
-        words: The person's own words, one line, ids replaced.
-        stored: The same with a marker for each attachment and quotation.
+        raw: The person's own words as the platform delivered them; never stored or sent.
+        words: The same on one line, ids replaced.
+        quoted: The words that the message replies to.
+        stored: The words with a marker for each attachment and quotation.
         at: When, aware, in the local timezone.
         texts: The wording in the language of this chat.
         bot: The bot's own name.
+        private_to_speaker: The speaker does not want to be stored.
     """
 
     scope: Scope
     speaker: Speaker
+    raw: str = field(repr=False)
     words: str
+    quoted: str
     stored: str
     at: datetime
     texts: Texts
     bot: Speaker
+    private_to_speaker: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class MemoryFigures:
         failures: Failed recalls, by reason.
         recalls: Recalls that were answered.
         turns: Turns handed to the outbox.
-        foreign: Memories that a server returned in spite of the tags asked for.
+        repeated: Lines left out because their speaker had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
 
@@ -103,6 +110,7 @@ class MemoryFigures:
     failures: Counter[str] = field(default_factory=Counter)
     recalls: int = 0
     turns: int = 0
+    repeated: int = 0
     timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
 
 
@@ -204,6 +212,7 @@ class ChatMemory:
         self._monotonic = monotonic
         self._previous: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reports: OrderedDict[str, RecallReport] = OrderedDict()
+        self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe)
         self.figures = MemoryFigures()
@@ -247,33 +256,41 @@ class ChatMemory:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def remember(self, message: Message, answer: str, answered_at: datetime) -> None:
+    async def remember(self, turn: Sequence[Message], answer: str, answered_at: datetime) -> None:
         """Puts a turn on disk; no network call is awaited.
 
         Args:
-            message: What was said.
+            turn: What was said, with what the same person added while the bot was working.
             answer: The bot's final words, one line, ids replaced.
             answered_at: When, aware, in the local timezone.
         """
-        if self._state.is_off(message.scope):
+        first = turn[0]
+        if self._state.is_off(first.scope) or first.private_to_speaker:
             return
+        said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
+        said.append(Utterance(first.bot, answered_at, answer))
         lines = [
-            Line(who.speaker.pseudonym, who.line)
-            for who in (
-                Utterance(message.speaker, message.at, message.stored),
-                Utterance(message.bot, answered_at, answer),
-            )
-            if who.text
+            Line(one.speaker.pseudonym, one.line)
+            for one in said
+            if one.text and not self._is_repeated(first.scope, one)
         ]
-        self.figures.turns += 1
-        await self._delivery.add(
-            TurnRecord(
-                message.scope.chat,
-                _header(message),
-                tuple(lines),
-                urgent=asks_to_remember(message.words),
-            )
-        )
+        if lines:
+            self.figures.turns += 1
+            urgent = any(asks_to_remember(message.words) for message in turn)
+            record = TurnRecord(first.scope.chat, _header(first), tuple(lines), urgent=urgent)
+            await self._delivery.add(record)
+
+    def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
+        """Whether this speaker said the same within the hour; if not, notes it."""
+        now = self._monotonic()
+        while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
+            self._said.popitem(last=False)
+        key = (scope.chat, said.speaker.pseudonym, hash(said.text))
+        if key in self._said:
+            self.figures.repeated += 1
+            return True
+        self._said[key] = now
+        return False
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
         """Recalls for a person who asks to see the result.
@@ -294,7 +311,8 @@ class ChatMemory:
     def _query(self, message: Message) -> str:
         """Builds the query, and keeps the words for the same person's next message."""
         key = (message.scope.chat, message.speaker.pseudonym)
-        query = build_query(message.words, self._previous.pop(key, ""))
+        previous = self._previous.pop(key, "")
+        query = build_query(message.words, previous=previous, quoted=message.quoted)
         self._previous[key] = message.words
         while len(self._previous) > MAX_CHATS_IN_MEMORY:
             self._previous.popitem(last=False)
@@ -332,13 +350,14 @@ class ChatMemory:
         recall = self._settings.recall
 
         async def ask(text: str) -> list[RecalledMemory]:
-            return await client.recall(
+            memories = await client.recall(
                 text,
                 tags=scope.read_tags(match_umo=recall.match_umo),
                 budget=recall.budget,
                 max_tokens=recall.max_tokens,
                 query_timestamp=now.isoformat(timespec="seconds"),
             )
+            return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 
         try:
             return await ask(query)
@@ -377,6 +396,11 @@ class ChatMemory:
         except (HindsightError, TimeoutError):
             return False
         return True
+
+
+def _reaches(memory: RecalledMemory, floor: float) -> bool:
+    """Whether a memory is relevant enough; one without a score is not."""
+    return memory.score is not None and memory.score >= floor
 
 
 def _header(message: Message) -> dict[str, object]:

@@ -19,6 +19,8 @@ BLOCK_OPEN = "<hindsight_memory>"
 BLOCK_CLOSE = "</hindsight_memory>"
 
 MAX_NAME_CHARS = 24
+MIN_ID_CHARS = 4
+"""Shorter ids are ordinary words and numbers; no platform gives such to people or groups."""
 MAX_QUERY_UNITS = 480.0
 """Hindsight up to 0.10 refuses queries over 500 tokens, 1.x cuts them."""
 SHORT_QUERY_UNITS = 16.0
@@ -28,6 +30,26 @@ _FIRST_WIDE = 0x2E80
 """From here on a character may cost up to two tokens: CJK, kana, hangul, emoji."""
 
 _ANGLES = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
+_INSTRUCTION = re.compile(
+    r"忽略(?:掉)?(?:以上|之前|前面|先前|上面|上述|所有|一切|你)"
+    r"|无视(?:以上|之前|前面|所有|一切)"
+    r"|忘(?:记|掉)(?:你|之前|以上|前面|所有).{0,6}(?:指令|设定|规则|身份|提示|要求)"
+    r"|从(?:现在|今)(?:起|开始|往后|以后)[，,、 ]*(?:你|请你|所有)"
+    r"|以后你(?:都|就)?(?:必须|只能|要|得)"
+    r"|你(?:现在|从今)(?:是|就是|叫|必须|扮演)|你必须(?:服从|听从|执行|回答|遵守)|(?:扮演|假装你?是)"
+    r"|(?:系统|开发者)(?:提示词?|消息|指令|通知|管理员)?[ ]?[:：]|你的新(?:身份|指令|设定|任务)"
+    r"|\b(?:ignore|disregard|forget|override)\b.{0,20}"
+    r"\b(?:previous|above|prior|earlier|all|your)\b"
+    r"|\bfrom now on\b|\byou (?:are now|must(?: now)? (?:always|never|obey|only|act))\b"
+    r"|\b(?:act as|pretend (?:to be|you|that you)|role-?play)\b"
+    r"|\b(?:new|system) (?:instructions?|prompt)\b"
+    r"|(?:^|[\s>\[<|])(?:system|developer|assistant)(?:\s*(?:message|prompt|note))?\s*[:：\]|>]"
+    r"|<\|?im_start|\[/?INST\]|#{2,}\s*(?:system|instruction)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
+_FORGED_PSEUDONYM = re.compile(r"#(?=[0-9a-fA-F]{6})")
+_FORGED_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
 _NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞\[\]]+")
 _WISH = re.compile(
     r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
@@ -82,6 +104,20 @@ def clean_text(text: str) -> str:
     return " ".join(visible.split())
 
 
+def plain_speech(text: str) -> str:
+    """What somebody said, on one line, with nothing that reads as another line's beginning."""
+    return _FORGED_TIME.sub("（", _FORGED_PSEUDONYM.sub("＃", clean_text(strip_block(text))))
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a text tries to give the bot orders, in Chinese or English.
+
+    Such words are kept as what they are, a quotation with its speaker; so a false alarm costs
+    nothing but quotation marks.
+    """
+    return _INSTRUCTION.search(text) is not None
+
+
 def clean_name(name: str, fallback: str) -> str:
     """A display name that cannot imitate another line's beginning; never empty."""
     cleaned = clean_text(_NAME_SYNTAX.sub(" ", name))
@@ -93,17 +129,25 @@ def replace_ids(text: str, labels: Mapping[str, str]) -> str:
 
     Args:
         text: Any text of the chat.
-        labels: Platform id -> what to write instead. Ids match on word boundaries only, since
-            some are ordinary words (WebChat's user is called `astrbot`).
+        labels: Platform id -> what to write instead.
     """
-    for raw in sorted(filter(None, labels), key=len, reverse=True):
-        label = labels[raw]
-        bounded = rf"(?<![A-Za-z0-9_]){re.escape(raw)}(?![A-Za-z0-9_])"
-        name = re.escape(label.partition("#")[0])
-        replacement = label.replace("\\", r"\\")
+    for raw in sorted((one for one in labels if len(one) >= MIN_ID_CHARS), key=len, reverse=True):
+        replacement = labels[raw].replace("\\", r"\\")
+        name = re.escape(labels[raw].partition("#")[0])
+        bounded = _bounded(raw)
         text = re.sub(rf"{name}\s*[(（]\s*{bounded}\s*[)）]", replacement, text)
         text = re.sub(bounded, replacement, text)
     return text
+
+
+def _bounded(raw: str) -> str:
+    """A pattern for an id: a number within no longer number, a word within no longer word.
+
+    Some ids are ordinary words (WebChat's user is called `astrbot`), and a number may stand right
+    behind letters (`qq10001`).
+    """
+    around = r"[0-9]" if raw.isdecimal() else r"[A-Za-z0-9_]"
+    return rf"(?<!{around}){re.escape(raw)}(?!{around})"
 
 
 def strip_block(text: str) -> str:
@@ -123,22 +167,21 @@ def units(text: str) -> float:
     return sum(2.0 if ord(c) >= _FIRST_WIDE else 0.4 for c in text)
 
 
-def build_query(words: str, previous: str = "") -> str:
+def build_query(words: str, *, previous: str = "", quoted: str = "") -> str:
     """The text to recall by, empty if there is no word in it.
 
     Args:
         words: What the person has just said.
         previous: The same person's message before, used where the words alone say little.
+        quoted: The message that this one replies to.
 
     Returns:
         At most `MAX_QUERY_UNITS` units, the newest text kept.
     """
-    words = clean_text(words)
-    if not re.search(r"\w", words):
-        return ""
-    if previous and units(words) < SHORT_QUERY_UNITS:
-        words = f"{clean_text(previous)} {words}"
-    return _newest(words, MAX_QUERY_UNITS)
+    if units(words) >= SHORT_QUERY_UNITS:
+        previous = ""
+    query = clean_text(f"{previous} {quoted} {words}")
+    return _newest(query, MAX_QUERY_UNITS) if re.search(r"\w", words + quoted) else ""
 
 
 def halve_query(query: str) -> str:
@@ -181,7 +224,7 @@ def build_block(
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
     left = max_tokens - units("\n".join([*head, BLOCK_CLOSE]))
     lines: list[str] = []
-    for line in _memory_lines(memories, timezone):
+    for line in _memory_lines(memories, texts, timezone):
         left -= units(line) + 1
         if left < 0:
             break
@@ -189,14 +232,29 @@ def build_block(
     return "\n".join([*head, *lines, BLOCK_CLOSE]) if lines else ""
 
 
-def _memory_lines(memories: Iterable[RecalledMemory], timezone: tzinfo | None) -> Iterable[str]:
+def _memory_lines(
+    memories: Iterable[RecalledMemory], texts: Texts, timezone: tzinfo | None
+) -> Iterable[str]:
     """One dated line per memory, each text once."""
     seen: set[str] = set()
     for memory in memories:
-        text = shorten(neutralise(memory.text), MAX_MEMORY_CHARS)
+        text = memory_text(memory, texts)
         if text and text not in seen:
             seen.add(text)
             yield " ".join(filter(None, ["-", memory_date(memory, timezone), text]))
+
+
+def memory_text(memory: RecalledMemory, texts: Texts) -> str:
+    """A memory as it may be shown: harmless, short, and with its speaker where that matters.
+
+    Returns:
+        The text, or an empty one for orders to the bot of which nobody knows who gave them.
+    """
+    text = shorten(neutralise(" / ".join(memory.text.splitlines())), MAX_MEMORY_CHARS)
+    if is_instruction(text) and not _LABEL.search(text):
+        who = memory.speakers[0] if len(memory.speakers) == 1 else ""
+        return texts("block_said", name=neutralise(who), text=text) if who else ""
+    return texts("block_by_assistant", text=text) if memory.kind == "experience" else text
 
 
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:

@@ -13,8 +13,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -163,16 +162,17 @@ class Hasher:
         return f"#{self.digest(f'person:{scope.chat}', person_id)[:6]}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class _StateData:
     """The content of `scope_state.json`."""
 
     salt_fingerprint: str
-    off: set[str] = field(default_factory=set)
+    off: frozenset[str] = frozenset()
+    opted_out: frozenset[str] = frozenset()
 
     def says_no(self) -> bool:
         """Whether anybody's no would be forgotten with this state."""
-        return bool(self.off)
+        return bool(self.off or self.opted_out)
 
 
 class ScopeState:
@@ -227,8 +227,7 @@ class ScopeState:
         try:
             self._data = _parse_state(json.loads(self._path.read_text("utf-8")))
         except FileNotFoundError:
-            self._data = _StateData(fingerprint)
-            self._save()
+            self._replace(_StateData(fingerprint))
         except (OSError, ValueError):
             self.fault = StateFault.STATE_UNREADABLE
             return
@@ -251,6 +250,12 @@ class ScopeState:
         """Whether this chat's memory was switched off."""
         return scope.chat in self._data.off
 
+    def is_opted_out(self, scope: Scope, person_id: str) -> bool:
+        """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
+        return self._hasher is not None and not self._data.opted_out.isdisjoint(
+            _person_keys(self._hasher, scope, person_id)
+        )
+
     def switch(self, scope: Scope, *, on: bool) -> None:
         """Switches one chat on or off, on disk first.
 
@@ -258,28 +263,43 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
-        self._save(off=off)
-        self._data.off = off
+        self._replace(replace(self._data, off=off))
 
-    def _save(self, off: Iterable[str] | None = None) -> None:
+    def _replace(self, data: _StateData) -> None:
+        """Writes new data, then uses it."""
         content = {
             "version": STATE_VERSION,
-            "salt_fingerprint": self._data.salt_fingerprint,
-            "off": sorted(self._data.off if off is None else off),
+            "salt_fingerprint": data.salt_fingerprint,
+            "off": sorted(data.off),
+            "opted_out": sorted(data.opted_out),
         }
         write_private(self._path, json.dumps(content, indent=1) + "\n")
+        self._data = data
 
 
 def _parse_state(content: Any) -> _StateData:
     """Raises ValueError where the content is not what this version writes."""
     if not isinstance(content, dict) or content.get("version") != STATE_VERSION:
         raise ValueError("not a scope state of this version")
-    fingerprint, off = content.get("salt_fingerprint"), content.get("off")
-    if not isinstance(fingerprint, str) or not isinstance(off, list):
-        raise ValueError("incomplete scope state")
-    if not all(isinstance(chat, str) for chat in off):
-        raise ValueError("broken list of chats")
-    return _StateData(fingerprint, set(off))
+    fingerprint = content.get("salt_fingerprint")
+    if not isinstance(fingerprint, str):
+        raise ValueError("no salt fingerprint")
+    return _StateData(fingerprint, _hashes(content, "off"), _hashes(content, "opted_out"))
+
+
+def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
+    hashes = content.get(name)
+    if not isinstance(hashes, list) or not all(isinstance(one, str) for one in hashes):
+        raise ValueError(f"{name} is not a list of hashes")
+    return frozenset(hashes)
+
+
+def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> tuple[str, str]:
+    """What stands for a person in this chat, and on this platform."""
+    return (
+        hasher.digest(f"person:{scope.chat}", person_id),
+        hasher.digest(f"person:{scope.platform}", person_id),
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -30,6 +30,7 @@ class RecallSettings:
     budget: str
     max_tokens: int
     timeout_seconds: float
+    min_score: float
     match_umo: bool
 
 
@@ -39,6 +40,22 @@ class RetainSettings:
 
     every_n_turns: int
     idle_seconds: float
+    daily_chars: int
+
+
+@dataclass(frozen=True)
+class PrivacySettings:
+    """What is taken out of texts before they are kept."""
+
+    redact_secrets: bool
+    redact_contacts: bool
+
+
+@dataclass(frozen=True)
+class CommandSettings:
+    """Who may use the commands."""
+
+    members_may_manage: bool
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,8 @@ class Settings:
     language: str
     recall: RecallSettings
     retain: RetainSettings
+    privacy: PrivacySettings
+    commands: CommandSettings
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -80,7 +99,12 @@ def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Setti
     return Settings(**values, problems=problems, warnings=tuple(warnings))
 
 
-_GROUPS = {"recall": RecallSettings, "retain": RetainSettings}
+_GROUPS = {
+    "recall": RecallSettings,
+    "retain": RetainSettings,
+    "privacy": PrivacySettings,
+    "commands": CommandSettings,
+}
 
 
 def _read(

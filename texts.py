@@ -71,6 +71,16 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
+    "mark_key": ("[密钥已隐藏]", "[key removed]"),
+    "mark_password": ("[密码已隐藏]", "[password removed]"),
+    "mark_id_card": ("[证件号已隐藏]", "[ID number removed]"),
+    "mark_bank_card": ("[卡号已隐藏]", "[card number removed]"),
+    "mark_phone": ("[电话已隐藏]", "[phone number removed]"),
+    "mark_email": ("[邮箱已隐藏]", "[e-mail address removed]"),
+    "mark_opted_out": ("[某成员]", "[a member]"),
+    "mark_said": ("（原话）“{text}”", '(verbatim) "{text}"'),
+    "block_said": ("{name} 的原话：“{text}”", '{name} said verbatim: "{text}"'),
+    "block_by_assistant": ("（助手说的）{text}", "(said by the assistant) {text}"),
     # Problems with the settings.
     "api_key_missing": (
         "还没有填写 api_key。请在 AstrBot 的插件设置页填写 Hindsight 的 API Key。",

@@ -9,8 +9,13 @@ Modules:
     onebot: a OneBot v11 client, that is, the QQ side of AstrBot.
     dashboard: a client of AstrBot's web interface.
     astrbot: one AstrBot with its own root folder and process.
-    hindsight: one Hindsight server with its own database, and a client for looking into a bank.
+    hindsight: one Hindsight server with its own database.
     hindsight_model: the model that stands behind that server.
-    proxy: a recording and fault-injecting HTTP proxy.
+    postgres: the database that stands behind that server.
+    bank: a look into a memory bank, straight at the server.
+    proxy: a recording HTTP proxy.
+    faults: what that proxy can act out.
     link: a TCP forwarder with a fixed round-trip time.
+    certificates: a self-signed certificate for loopback.
+    stack: all of it together, for the live tests.
 """

@@ -64,6 +64,11 @@ class Dashboard:
         )
         self._logged_in = False
 
+    @property
+    def url(self) -> str:
+        """Its address, for a browser."""
+        return str(self._client.base_url)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()

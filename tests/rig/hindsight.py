@@ -114,14 +114,16 @@ class HindsightServer:
             HindsightFailed: If a part of it does not start.
             PostgresFailed: If the database does not start.
         """
-        if self._postgres is None:
-            try:
-                await self._start_surroundings()
-            except BaseException:
-                await self.stop()
-                raise
-        if self._server is None or not self._server.alive:
+        if self._postgres is not None:
+            if self._server is None or not self._server.alive:
+                await self._start_server()
+            return self
+        try:
+            await self._start_surroundings()
             await self._start_server()
+        except BaseException:
+            await self.stop()
+            raise
         return self
 
     async def stop(self) -> None:

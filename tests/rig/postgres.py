@@ -70,7 +70,14 @@ class Postgres:
         Raises:
             PostgresFailed: If it cannot run.
         """
-        await asyncio.to_thread(self._start)
+        starting = asyncio.create_task(asyncio.to_thread(self._start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on whatever happens here; what it has started must end too.
+            await asyncio.gather(starting, return_exceptions=True)
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Stop it; data that is not to be kept is lost."""

@@ -1,0 +1,145 @@
+"""Every answered turn is in Hindsight exactly once, whatever happens to the processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+from collections import Counter
+
+from rig.faults import DropResponse, Fault, Refuse, Status
+from rig.polling import eventually
+from rig.proxy import Recorded
+from rig.stack import StackTest
+
+PLUGIN = "astrbot_plugin_hindsight_memory"
+TURNS = 1000
+CHATS = 20
+TURN = re.compile(r"第\d+轮次")
+
+
+class DurabilityTest(StackTest):
+    """The stack's settings gather two turns, so that windows are open when it is killed."""
+
+    options = {"embeddings": "hashed", "retain": {"every_n_turns": 2, "idle_seconds": 1.0}}
+
+    async def said(self, pattern: re.Pattern[str]) -> Counter[str]:
+        """How often each text that matches was said by a user in the stored documents."""
+        counter: Counter[str] = Counter()
+        for document in await self.bank.documents(texts=True):
+            for line in document["original_text"].splitlines():
+                if not line.startswith("助手"):
+                    counter.update(pattern.findall(line))
+        return counter
+
+    async def arrives_once(self, text: str, timeout: float = 60) -> None:
+        pattern = re.compile(re.escape(text))
+
+        async def there() -> int:
+            return (await self.said(pattern))[text]
+
+        self.assertEqual(await eventually(there, timeout, f"{text} in Hindsight", 0.5), 1)
+
+    async def say(self, who: int, text: str) -> None:
+        await self.bot.onebot.ask_private(who, f"SAY:{text}", timeout=60)
+
+    async def test_kill_right_after_the_reply(self) -> None:
+        await self.say(33001, "回复后立刻断电")
+        self.bot.kill()
+        await self.bot.start()
+        await self.arrives_once("回复后立刻断电")
+
+    async def test_sigterm(self) -> None:
+        await self.say(33002, "容器停止")
+        await self.bot.sigterm()
+        await self.bot.start()
+        await self.arrives_once("容器停止")
+
+    async def test_restart_from_the_dashboard(self) -> None:
+        await self.say(33003, "面板重启")
+        await self.bot.dashboard.restart()
+        await self.arrives_once("面板重启")
+
+    async def test_interrupt_sends_before_it_ends(self) -> None:
+        await self.say(33004, "正常退出")
+        await self.bot.stop()
+        await self.arrives_once("正常退出", timeout=10)
+        await self.bot.start()
+
+    async def test_reload_while_sending(self) -> None:
+        self.proxy.fault = Fault(DropResponse(), times=3, match=is_retain)
+        for number in range(6):
+            await self.say(33010 + number, f"重载时发送{number}")
+            await self.bot.dashboard.reload_plugin(PLUGIN)
+        for number in range(6):
+            await self.arrives_once(f"重载时发送{number}")
+
+    async def test_hindsight_down_from_before_the_start(self) -> None:
+        self.proxy.fault = Refuse()
+        await self.bot.restart()
+        await self.say(33005, "启动时服务不在")
+        self.proxy.fault = None
+        await self.arrives_once("启动时服务不在", timeout=150)
+
+    async def test_a_lost_answer_doubles_nothing(self) -> None:
+        self.proxy.fault = Fault(DropResponse(), times=4, match=is_retain)
+        await self.say(33006, "答复丢失")
+        await self.arrives_once("答复丢失")
+        await self.bank.settled()
+        await self.arrives_once("答复丢失")
+        facts = [m for m in await self.bank.memories() if "答复丢失" in m["text"]]
+        self.assertEqual(len(facts), 1)
+
+    async def test_a_thousand_turns_under_every_trouble(self) -> None:
+        """Kills, reloads, lost answers, 429 and 500, while twenty people chat."""
+        self.proxy.set_faults(
+            *(
+                Fault(kind, match=is_retain, probability=0.07, seed=seed)
+                for seed, kind in enumerate(
+                    (DropResponse(), Status(429, {}, {"Retry-After": "0"}), Status(500, {}))
+                )
+            )
+        )
+        numbers = iter(range(TURNS))
+        answered: list[str] = []
+
+        async def chat(who: int) -> None:
+            for number in numbers:
+                with contextlib.suppress(AssertionError):  # killed before it could answer
+                    await self.bot.onebot.ask_private(who, f"SAY:第{number}轮次", timeout=10)
+                    answered.append(f"第{number}轮次")
+
+        chats = [asyncio.create_task(chat(33100 + n)) for n in range(CHATS)]
+        await self.make_trouble(answered, chats)
+        await asyncio.gather(*chats)
+        self.assertGreater(len(answered), TURNS * 0.7)
+        self.proxy.set_faults()
+
+        async def all_there() -> bool:
+            return set(await self.said(TURN)) >= set(answered)
+
+        await eventually(all_there, 180, "all turns in Hindsight", 1.0)
+        await self.bank.settled()
+        counts = await self.said(TURN)
+        self.assertEqual({text: n for text, n in counts.items() if n != 1}, {})
+
+    async def make_trouble(self, answered: list[str], chats: list[asyncio.Task[None]]) -> None:
+        """Kills or reloads after every hundred or so answers, until the chats end."""
+        dice = random.Random(4)
+        while not all(task.done() for task in chats):
+            goal = len(answered) + dice.randint(60, 140)
+            await eventually(
+                lambda goal=goal: len(answered) >= goal or all(task.done() for task in chats),
+                120,
+                "more answers",
+            )
+            if dice.random() < 0.5:
+                self.bot.kill()
+                await self.bot.start()
+            else:
+                await self.bot.dashboard.reload_plugin(PLUGIN)
+
+
+def is_retain(request: Recorded) -> bool:
+    return request.path.endswith("/memories")

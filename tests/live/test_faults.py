@@ -1,0 +1,151 @@
+"""Whatever is wrong with Hindsight or the settings: the bot replies, and status says what it is."""
+
+from __future__ import annotations
+
+import time
+
+from rig.faults import BlackHole, BrokenJson, Fault, Html, Kind, Refuse, Status
+from rig.model import memory_blocks
+from rig.polling import eventually
+from rig.stack import StackTest, plugin_config
+
+PLUGIN = "astrbot_plugin_hindsight_memory"
+DEADLINE = 1.0
+
+
+class FaultsTest(StackTest):
+    """Settings are changed on the running bot, as an operator does on the settings page."""
+
+    options = {
+        "embeddings": "hashed",
+        "env": {"PYTHONWARNINGS": "default"},
+        "recall": {"timeout_seconds": DEADLINE},
+    }
+
+    async def configure(self, **changes: object) -> None:
+        config = await self.bot.dashboard.plugin_config(PLUGIN)
+        await self.bot.dashboard.save_plugin_config(PLUGIN, {**config, **changes})
+
+    async def reset(self) -> None:
+        self.proxy.fault = None
+        good = plugin_config(self.proxy.url, self.stack.hindsight.api_key)
+        await self.configure(**{key: good[key] for key in ("api_base", "api_key", "bank_id")})
+
+    async def status(self, who: int = 32001) -> str:
+        return await self.bot.onebot.ask_private(who, "/hindsight status")
+
+    async def timed(self, who: int, text: str) -> float:
+        started = time.monotonic()
+        self.assertIn(text, await self.bot.onebot.ask_private(who, f"SAY:{text}"))
+        return time.monotonic() - started
+
+    async def test_wrong_settings_are_named_and_nothing_leaves(self) -> None:
+        cases = [
+            ({"api_key": ""}, "还没有填写 api_key"),
+            ({"bank_id": ""}, "还没有填写 bank_id"),
+            ({"api_key": "", "bank_id": "a/b"}, "bank_id 不能使用"),
+            ({"api_base": "hindsight"}, "api_base 不是可用的地址"),
+        ]
+        for number, (changes, sentence) in enumerate(cases):
+            with self.subTest(sentence):
+                await self.reset()
+                self.proxy.clear()
+                await self.configure(**changes)
+                await eventually(lambda: not self.proxy.open_connections, 10, "idle connections")
+                self.proxy.clear()
+                self.assertIn(sentence, await self.status())
+                await self.timed(32010 + number, "照常回答")
+                self.assertEqual(memory_blocks(self.model.requests[-1]), [])
+                self.assertEqual(self.proxy.requests, [])
+        await self.reset()
+
+    async def test_wrong_key_and_wrong_address_are_named(self) -> None:
+        await self.reset()
+        for changes, sentence in (
+            ({"api_key": "hsk_wrong"}, "API Key 无效或已过期（401）"),
+            ({"api_base": self.model.base_url}, "不是 Hindsight"),
+            ({"api_base": "http://127.0.0.1:9"}, "连不上 Hindsight"),
+        ):
+            with self.subTest(sentence):
+                await self.configure(**changes)
+                self.assertIn(sentence, await self.status())
+                self.assertLess(await self.timed(32020, "照常回答"), DEADLINE + 2)
+        await self.reset()
+
+    async def test_a_failing_server_costs_at_most_the_deadline(self) -> None:
+        kinds: dict[str, tuple[Kind, str]] = {
+            "down": (Refuse(), "连不上"),
+            "hanging": (BlackHole(), "限定时间内"),
+            "html": (Html(), "不是 Hindsight 的回答"),
+            "broken json": (BrokenJson(), "不是 Hindsight 的回答"),
+            "error": (Status(500), "内部出错"),
+            "no credit": (Status(402), "余额不足"),
+        }
+        for number, (name, (kind, sentence)) in enumerate(kinds.items()):
+            with self.subTest(name):
+                await self.reset()
+                await self.bot.dashboard.reload_plugin(PLUGIN)
+                self.proxy.fault = kind
+                self.assertLess(await self.timed(32030 + number, "照常回答"), DEADLINE + 1.5)
+                self.assertEqual(memory_blocks(self.model.requests[-1]), [])
+                status = await self.status(32030 + number)
+                self.assertIn(sentence, status)
+                if kind != BlackHole():  # there the request itself may take half a minute
+                    self.assertIn("保存暂停", status)
+        await self.reset()
+        await self.bot.dashboard.reload_plugin(PLUGIN)
+
+    async def test_what_was_said_during_an_outage_arrives_afterwards(self) -> None:
+        await self.reset()
+        self.proxy.fault = Refuse()
+        await self.timed(32041, "停机时说的话")
+        self.proxy.fault = None
+
+        async def stored() -> list[str]:
+            texts = [d["original_text"] for d in await self.bank.documents(texts=True)]
+            return [text for text in texts if "停机时说的话" in text]
+
+        self.assertEqual(len(await eventually(stored, 60, "the turn")), 1)
+
+    async def test_a_long_query_is_asked_again_at_half(self) -> None:
+        await self.reset()
+        too_long = Status(400, {"detail": "Query too long: 900 tokens exceeds maximum of 500"})
+        self.proxy.fault = Fault(too_long, times=1, match="/recall")
+        self.proxy.clear()
+        await self.timed(32051, "很长的问题" * 60)
+        queries = [r.json["query"] for r in self.proxy.matching("/recall")]
+        self.assertEqual(len(queries), 2)
+        self.assertLess(len(queries[1]), len(queries[0]) * 0.6)
+        self.assertTrue(queries[0].endswith(queries[1]))
+
+    async def test_twenty_reloads_leave_nothing_behind(self) -> None:
+        await self.reset()
+        await self.timed(32061, "重载之前")
+        for _ in range(20):
+            await self.bot.dashboard.reload_plugin(PLUGIN)
+        await self.timed(32061, "重载之后")
+        await eventually(lambda: self.proxy.open_connections <= 2, 35, "few connections")
+        for word in ("never awaited", "was destroyed but it is pending", "ResourceWarning"):
+            self.assertNotIn(word, self.bot.log())
+        self.assertNotIn("Traceback", self.bot.log())
+        self.assertRegex(await self.status(32061), r"连接：正常")
+
+
+class NewBankTest(StackTest):
+    """A bank that does not exist yet is no fault."""
+
+    options = {"embeddings": "hashed"}
+
+    async def test_status_says_so_and_the_first_turn_makes_it(self) -> None:
+        onebot = self.bot.onebot
+        self.assertIn("bank 还不存在", await onebot.ask_private(32101, "/hindsight status"))
+        await onebot.ask_private(32101, "SAY:第一句")
+        failed = [r for r in self.proxy.requests if r.status not in (None, 200, 404)]
+        self.assertEqual(failed, [])
+
+        async def gone() -> bool:
+            status = await onebot.ask_private(32101, "/hindsight status")
+            return "bank 还不存在" not in status and "召回失败" not in status
+
+        await eventually(gone, 20, "a bank", interval=0.5)
+

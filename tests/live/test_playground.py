@@ -1,0 +1,193 @@
+"""The playground shows that the right people are remembered, and only they."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from rig import venvs
+from rig.hindsight import HindsightServer
+from rig.playground.cast import SECRETS
+from rig.polling import wait_for
+from rig.proxy import RecordingProxy
+from rig.stack import CHECKOUT
+
+COMMAND = (sys.executable, str(CHECKOUT / "tests" / "playground.py"))
+LIMIT_SECONDS = 240
+
+
+def turns(transcript: str) -> Iterator[tuple[str, str, str]]:
+    """Returns place and words of each message, and what came before the next one's."""
+    pieces = re.split(r"^\[([^\]\n]+)\] (?!小助手：)", transcript, flags=re.MULTILINE)
+    for place, rest in zip(pieces[1::2], pieces[2::2], strict=True):
+        words, _, answer = rest.partition("\n")
+        yield place, words, answer
+
+
+class ScriptTest(unittest.TestCase):
+    """Without a terminal it plays the script and ends."""
+
+    def check(self, code: int | None, transcript: str) -> None:
+        self.assertEqual(code, 0, transcript)
+        asked = {f"{place} {words}": answer for place, words, answer in turns(transcript)}
+        for message, key in {
+            "小雨的私聊 小雨：我最喜欢喝什么？": "冰美式",
+            "群「周末爬山」 小明（群主）：我对什么过敏？": "花生",
+            "群「周末爬山」 小明（另一个人）：我对什么过敏？": "芒果",
+        }.items():
+            block, _, reply = asked[message].partition("小助手：")
+            self.assertIn(key, block, message)
+            self.assertRegex(reply, rf"^你.*{key}.*。\n", message)
+        stranger = "".join(text for message, text in asked.items() if "阿哲的私聊" in message)
+        self.assertEqual(stranger.count("召回并注入：无"), 2, stranger)
+        self.assertNotRegex(stranger, "冰美式|花生|芒果")
+        self.assertNotIn("冰美式", asked["群「周末爬山」 小雨：我最喜欢喝什么？"])
+        self.assertRegex(transcript, r"\n演示成功：.*。\n正在停止 …\n$")
+
+    def test_local(self) -> None:
+        done = subprocess.run(
+            COMMAND,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        self.check(done.returncode, done.stdout.decode())
+
+    def test_hindsight_elsewhere(self) -> None:
+        asyncio.run(self.with_hindsight_elsewhere())
+
+    async def with_hindsight_elsewhere(self) -> None:
+        python = await asyncio.to_thread(venvs.ensure, "hindsight")
+        async with HindsightServer(python) as server, RecordingProxy(server.url) as proxy:
+            process = await asyncio.create_subprocess_exec(
+                *COMMAND,
+                f"--api-base={proxy.url}",
+                f"--api-key={server.api_key}",
+                "--bank-id=my bank",
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            async with asyncio.timeout(LIMIT_SECONDS):
+                output, _ = await process.communicate()
+            self.check(process.returncode, output.decode())
+            self.assertTrue(proxy.matching("/banks/my%20bank/memories", "POST"))
+            sent = "".join(f"{one.path}{one.headers}{one.body.decode()}" for one in proxy.requests)
+            self.assertNotRegex(sent, "|".join(SECRETS))
+
+
+class Screen:
+    """The playground on a terminal."""
+
+    def __init__(self, *arguments: str, temp: Path) -> None:
+        self._ours, theirs = os.openpty()
+        self._process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            env={**os.environ, "TMPDIR": str(temp)},
+            preexec_fn=lambda: os.login_tty(theirs),  # noqa: PLW1509 - no threads run yet
+        )
+        os.close(theirs)
+        self._unseen = ""
+
+    def wait(self, pattern: str) -> str:
+        """Waits for something on the screen and returns all that came up to it."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not (found := re.search(pattern, self._unseen)):
+            assert time.monotonic() < deadline, f"no {pattern} in: {self._unseen}"
+            assert self._process.poll() is None, f"ended without {pattern}: {self._unseen}"
+            if select.select([self._ours], [], [], 1)[0]:
+                self._unseen += os.read(self._ours, 65536).decode(errors="replace")
+        seen, self._unseen = self._unseen[: found.end()], self._unseen[found.end() :]
+        return seen
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def ended(self) -> int:
+        """Waits for the end, reading on, and returns the exit code."""
+        wait_for(self._has_ended, 60, "the end")
+        return self._process.wait()
+
+    def _has_ended(self) -> bool:
+        if select.select([self._ours], [], [], 0)[0]:
+            try:
+                os.read(self._ours, 65536)
+            except OSError:  # Linux says so when the other end is closed
+                return self._process.poll() is not None
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._ours)
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Returns the command lines of processes that work in a folder or below it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str((process / "cwd").readlink()).startswith(str(folder)):
+                found.append((process / "cmdline").read_text("utf-8", "replace"))
+        except OSError:  # it has just ended, or is not ours
+            continue
+    return found
+
+
+class TerminalTest(unittest.TestCase):
+    """On a terminal one can go on; Ctrl-C leaves nothing behind."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.temp = Path(folder.name)
+        self.temp.chmod(0o755)
+
+    def test_chat_and_web_interface(self) -> None:
+        screen = Screen("--webui", temp=self.temp)
+        self.addCleanup(screen.close)
+        address = screen.wait(r"http://127\.0\.0\.1:\d+").rpartition("http")[2]
+        with urllib.request.urlopen(f"http{address}", timeout=10) as page:
+            self.assertEqual(page.status, 200)
+        screen.wait("选择编号.*：")
+        screen.type("1\n")
+        self.check_chat(screen)
+        self.assertTrue(processes_in(self.temp))
+        screen.type("\x03")
+        self.assertEqual(screen.ended(), 0)
+        self.assertEqual(processes_in(self.temp), [])
+        left = [path.name for path in self.temp.iterdir() if "postgres" not in path.name]
+        self.assertEqual(left, [])
+
+    def check_chat(self, screen: Screen) -> None:
+        prompt = "小雨> "
+        screen.wait(prompt)
+        screen.type("我的猫叫团子，别忘了。\n")
+        screen.wait(r"小助手：好的.*\n")
+        screen.wait(prompt)
+        screen.type("/hindsight status\n")
+        self.assertNotIn("召回并注入", screen.wait("盐指纹"))
+        screen.wait(prompt)
+        screen.type(":who\n")
+        screen.wait("选择编号.*：")
+        screen.type("2\n")
+        screen.wait("阿哲> ")
+        screen.type("我的猫叫什么？\n")
+        self.assertNotIn("团子", screen.wait("小助手：.*\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

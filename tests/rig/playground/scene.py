@@ -1,0 +1,208 @@
+"""The servers of the playground, and one turn of talk with the bot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from rig import venvs
+from rig.astrbot import AstrBot
+from rig.bank import Bank
+from rig.hindsight import HindsightServer
+from rig.model import ModelStub, memory_blocks
+from rig.playground import friend
+from rig.playground.cast import Fact, Voice
+from rig.polling import eventually
+from rig.proxy import RecordingProxy
+from rig.stack import CHECKOUT, plugin_config
+
+BANK = "playground"
+ASTRBOT = "astrbot-latest"
+REPLY_SECONDS = 60.0
+LOCAL_SECONDS = 60.0
+REMOTE_SECONDS = 180.0
+REMOTE_INTERVAL = 3.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """A bank at a Hindsight that runs elsewhere."""
+
+    api_base: str
+    api_key: str
+    bank_id: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message and what came of it.
+
+    Attributes:
+        voice: Who sent it, and where.
+        text: The message.
+        block: The memory block that the model was given with it; empty if there was none.
+        asked: Whether the model was asked at all; a command is answered without it.
+        reply: What the bot answered.
+    """
+
+    voice: Voice
+    text: str
+    block: str
+    asked: bool
+    reply: str
+
+
+class Scene:
+    """The running playground; use it with `async with`.
+
+    Attributes:
+        model: The chat model.
+        bot: AstrBot with the plugin.
+        proxy: Sees all that the plugin sends to a local Hindsight; None with a remote one.
+        bank: The local bank; None with a remote one.
+    """
+
+    def __init__(self, account: Account | None, report: Callable[[str], None]) -> None:
+        """Describe it; entering the context starts it.
+
+        Args:
+            account: A Hindsight elsewhere; None to run one here.
+            report: Gets the lines that tell how it is going.
+        """
+        self.model = ModelStub()
+        self.model.script = friend.answer
+        self.proxy: RecordingProxy | None = None
+        self.bank: Bank | None = None
+        self._server: HindsightServer | None = None
+        self._account = account
+        self._report = report
+        self._exits = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Start every part."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._exits.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop every part."""
+        await self._exits.aclose()
+
+    @property
+    def makeshift(self) -> bool:
+        """Whether a local Hindsight has to do with hashed embeddings."""
+        return self._server is not None and self._server.embeddings == "hashed"
+
+    async def say(self, voice: Voice, text: str) -> Turn:
+        """Let somebody send a message and await the bot's answer.
+
+        Raises:
+            AssertionError: If there was none in time.
+        """
+        self.model.clear()
+        onebot = self.bot.onebot
+        if voice.group_id is None:
+            reply = await onebot.ask_private(
+                voice.user_id, text, timeout=REPLY_SECONDS, nickname=voice.nickname
+            )
+        else:
+            reply = await onebot.ask_group(
+                voice.group_id,
+                voice.user_id,
+                text,
+                timeout=REPLY_SECONDS,
+                nickname=voice.nickname,
+                role=voice.role,
+            )
+        requests = self.model.requests_with(text)
+        block = "\n".join(memory_blocks(requests[-1])) if requests else ""
+        return Turn(voice, text, block, bool(requests), reply)
+
+    async def stored(self, facts: Sequence[Fact]) -> None:
+        """Wait until Hindsight has stored what was said and can recall it.
+
+        Raises:
+            AssertionError: If that takes too long.
+        """
+        if self.bank is not None:
+            await self._stored_here(self.bank, facts)
+        else:
+            await self._stored_elsewhere(facts)
+
+    def sent_in_the_clear(self, secrets: Sequence[str]) -> list[str]:
+        """Return which of these texts stood in any request to a local Hindsight."""
+        requests = self.proxy.requests if self.proxy else []
+        sent = [f"{one.path}\n{one.headers}\n{one.body.decode('utf-8')}" for one in requests]
+        return [secret for secret in secrets if any(secret in text for text in sent)]
+
+    async def _stored_here(self, bank: Bank, facts: Sequence[Fact]) -> None:
+        async def found() -> bool:
+            documents = await bank.documents(texts=True)
+            texts = [document["original_text"] for document in documents]
+            return all(any(fact.key in text for text in texts) for fact in facts)
+
+        await eventually(found, LOCAL_SECONDS, "Hindsight 存好记忆", interval=0.2)
+        await bank.settled(LOCAL_SECONDS)
+
+    async def _stored_elsewhere(self, facts: Sequence[Fact]) -> None:
+        """Ask the bot itself, as there is no other way into a bank elsewhere."""
+        deadline = time.monotonic() + REMOTE_SECONDS
+        for fact in facts:
+            shown = ""
+            while fact.key not in (reply := await self._recalled(fact)):
+                if reply != shown:
+                    self._report(f"    /hindsight recall {fact.key} → {reply}")
+                    shown = reply
+                assert time.monotonic() < deadline, f"{REMOTE_SECONDS:g} 秒内没有存好：{reply}"
+                await asyncio.sleep(REMOTE_INTERVAL)
+
+    async def _recalled(self, fact: Fact) -> str:
+        return (await self.say(fact.voice, f"/hindsight recall {fact.key}")).reply
+
+    async def _start(self) -> None:
+        names = [ASTRBOT] if self._account else [ASTRBOT, "hindsight"]
+        pythons = await asyncio.to_thread(venvs.ensure_many, names, report=self._report)
+        await self._exits.enter_async_context(self.model)
+        starts: list[Callable[[], Awaitable[object]]] = []
+        account = self._account
+        if account is None:
+            self._server = HindsightServer(pythons["hindsight"])
+            account = await self._surround(self._server)
+            starts.append(self._server.start)
+        self.bot = AstrBot(
+            pythons[ASTRBOT],
+            CHECKOUT,
+            model_url=self.model.base_url,
+            plugin_config=plugin_config(account.api_base, account.api_key, bank_id=account.bank_id),
+        )
+        self._exits.push_async_callback(self.bot.close)
+        starts.append(self.bot.start)
+        await _together(starts)
+
+    async def _surround(self, server: HindsightServer) -> Account:
+        """Put a proxy before a local server, and a look behind it."""
+        self._exits.push_async_callback(server.stop)
+        self.proxy = await self._exits.enter_async_context(RecordingProxy(server.url))
+        self.bank = await self._exits.enter_async_context(Bank(server, BANK))
+        return Account(self.proxy.url, server.api_key, BANK)
+
+
+async def _together(starts: Sequence[Callable[[], Awaitable[object]]]) -> None:
+    """Start several things at once; the first that fails ends the others."""
+
+    async def run(start: Callable[[], Awaitable[object]]) -> None:
+        await start()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for start in starts:
+                group.create_task(run(start))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None

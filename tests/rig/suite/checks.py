@@ -1,0 +1,71 @@
+"""Lint, format and types."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+from rig.suite.counts import Counts
+from rig.suite.jobs import CHECKOUT, TESTS
+
+PACKAGE = "astrbot_plugin_hindsight_memory"
+BORDER = "main"
+"""The one module that talks to AstrBot, which has no complete types."""
+
+_TYPES = CHECKOUT / ".cache" / "types"
+
+
+def _commands() -> dict[str, list[str]]:
+    """Return the checks by name."""
+    modules = sorted(file.stem for file in CHECKOUT.glob("*.py") if file.stem != BORDER)
+    named = [part for module in modules for part in ("-m", f"{PACKAGE}.{module}")]
+    cache = ["--cache-dir", str(_TYPES / ".mypy_cache")]
+    return {
+        "lint": ["ruff", "check", "."],
+        "format": ["ruff", "format", "--check", "."],
+        "types of the plugin": ["mypy", *cache, *named],
+        "types of the rig": ["mypy", *cache, "--package", "rig"],
+    }
+
+
+def _link_package() -> None:
+    """Make the checkout importable under the plugin's name, whatever its folder is called.
+
+    The modules import each other relatively, so a type checker must see them in a package.
+    """
+    link = _TYPES / PACKAGE
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink() or link.resolve() != CHECKOUT:
+        link.unlink(missing_ok=True)
+        link.symlink_to(CHECKOUT, target_is_directory=True)
+
+
+async def run_checks(report: Callable[[str], None]) -> Counts:
+    """Run all checks; each counts as one test.
+
+    Args:
+        report: Gets the output.
+    """
+    await asyncio.to_thread(_link_package)
+    counts = Counts()
+    for name, command in _commands().items():
+        report(f"\n===== {name} =====")
+        good = await _succeeds(command, report)
+        counts += Counts(passed=int(good), failed=int(not good))
+    return counts
+
+
+async def _succeeds(command: list[str], report: Callable[[str], None]) -> bool:
+    process = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", *command],
+        cwd=CHECKOUT,
+        env={**os.environ, "MYPYPATH": os.pathsep.join(map(str, (_TYPES, TESTS)))},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    report(output.decode("utf-8", "replace").rstrip())
+    return process.returncode == 0

@@ -1,0 +1,123 @@
+"""The whole suite from start to end."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import sys
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from pathlib import Path
+
+from rig import venvs
+from rig.signals import stopping_on_signals
+from rig.suite.checks import run_checks
+from rig.suite.counts import Counts
+from rig.suite.jobs import CHECKOUT, TESTS, Job, run_job, run_jobs
+
+LIVE = TESTS / "live"
+LIVE_VENVS = ("astrbot-latest", "astrbot-minimum", "hindsight")
+ALONE = "ALONE"
+COVERAGE_FILE = CHECKOUT / ".cache" / "coverage"
+
+report = venvs.print_line
+
+
+def run_suite(options: argparse.Namespace) -> int:
+    """Run what the command line selects; the last line printed holds the counts.
+
+    Args:
+        options: `checks`, `unit` (both bool), `live` (a pattern or None) and `jobs`.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        counts = asyncio.run(_test(options))
+    except asyncio.CancelledError:
+        report("stopped")
+        counts = Counts(failed=1)
+    report(f"\n{counts}")
+    return 0 if counts.good else 1
+
+
+async def _test(options: argparse.Namespace) -> Counts:
+    counts = Counts()
+    with stopping_on_signals():
+        if options.checks:
+            counts += await run_checks(report)
+        if options.unit:
+            counts += await _unit()
+        if options.live is not None:
+            counts += await _live(options.live, options.jobs)
+    return counts
+
+
+# --- Unit tests -----------------------------------------------------------------------------------
+
+
+async def _unit() -> Counts:
+    """Run the unit tests: every warning is an error, and the plugin's coverage is measured."""
+    coverage = (sys.executable, "-m", "coverage")
+    data = f"--data-file={COVERAGE_FILE}"
+    measured = f"--include={CHECKOUT}/*.py"
+    job = Job(
+        "unit tests",
+        TESTS,
+        "test*.py",
+        python=(sys.executable, "-W", "error", *coverage[1:], "run", "--branch", data, measured),
+        options=("--strict",),
+    )
+    report(f"\n===== {job.title} =====")
+    counts = await run_job(job, report)
+    process = await asyncio.create_subprocess_exec(*coverage, "report", data, cwd=CHECKOUT)
+    await process.wait()
+    return counts
+
+
+# --- Live tests -----------------------------------------------------------------------------------
+
+
+async def _live(pattern: str, workers: int) -> Counts:
+    """Run the live tests, each module in a process of its own."""
+    modules = [file for file in sorted(LIVE.glob("test_*.py")) if _matches(file, pattern)]
+    if not modules:
+        report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {pattern}")
+        return Counts(failed=1)
+    try:
+        await asyncio.to_thread(venvs.ensure_many, LIVE_VENVS, report=report)
+    except (venvs.MissingPython, venvs.InstallFailed) as error:
+        report(f"FAILED: {error}")
+        return Counts(failed=1)
+    alone = [file for file in modules if runs_alone(file)]
+    together = [file for file in modules if file not in alone]
+    return await run_jobs(_jobs(together), workers, report) + await run_jobs(
+        _jobs(alone), 1, report
+    )
+
+
+def _matches(file: Path, pattern: str) -> bool:
+    return pattern in file.stem or fnmatch(file.name, pattern) or fnmatch(file.stem, pattern)
+
+
+def runs_alone(file: Path) -> bool:
+    """Whether a module's tests need the machine for themselves.
+
+    That is so if its name begins with `test_bench` or it says `ALONE = True`.
+    """
+    if file.stem.startswith("test_bench"):
+        return True
+    constants = {
+        target.id: node.value
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    value = constants.get(ALONE)
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+def _jobs(files: Iterable[Path]) -> list[Job]:
+    return [Job(f"live/{file.name}", file.parent, file.name) for file in files]

@@ -1,0 +1,560 @@
+"""What happens to a window after each answer, each silence and each fault of the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import delivery as delivery_module
+from astrbot_plugin_hindsight_memory.delivery import (
+    ACCESS_BASE_SECONDS,
+    ACCESS_CAP_SECONDS,
+    AGE_EVERY_SECONDS,
+    BACKOFF_CAP_SECONDS,
+    CONCURRENCY,
+    MAX_AGE_SECONDS,
+    STEP_SECONDS,
+    Delivery,
+)
+from astrbot_plugin_hindsight_memory.outbox import Outbox, OutboxFigures
+from support import Clock, Disk, FakeServer, LogRecords, reply, turn_of, until
+
+A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
+IDLE = 8.0
+
+
+class DeliveryCase(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = FakeServer()
+        self.clock = Clock()
+        self.disk = Disk()
+        self.log = LogRecords()
+        self.today = "2026-03-04"
+        self.jitter = 1.0
+
+    async def asyncSetUp(self) -> None:
+        self.client = self.server.client()
+        self.addAsyncCleanup(self.client.aclose)
+        self.delivery = self.open()
+        self.addAsyncCleanup(self.close)
+
+    def open(self, *, configured: bool = True, daily_chars: int = 0) -> Delivery:
+        self.outbox = Outbox(self.folder, every_n_turns=3, connect=self.disk.connect)
+        return Delivery(
+            self.outbox,
+            self.client if configured else None,
+            idle_seconds=IDLE,
+            daily_chars=daily_chars,
+            monotonic=self.clock,
+            today=lambda: self.today,
+            random=lambda: self.jitter,
+            logger=self.log.logger,
+        )
+
+    async def close(self) -> None:
+        await self.delivery.aclose()
+
+    async def reopen(self, **named: Any) -> None:
+        await self.close()
+        self.delivery = self.open(**named)
+
+    async def add(self, *texts: str, chat: str = A, urgent: bool = True) -> None:
+        for text in texts:
+            await self.delivery.add(turn_of(chat, text, urgent=urgent))
+
+    async def step(self, seconds: float = 0.0) -> float:
+        """Lets time pass and everything that is due happen."""
+        self.clock.now += seconds
+        await self.delivery.step()
+        await self.delivery.settle()
+        return await self.delivery.step()
+
+    async def all_steps(self) -> None:
+        """Steps until nothing more is sent at this moment."""
+        await self.delivery.settle()
+        sent = -1
+        while sent != len(self.server.requests):
+            sent = len(self.server.requests)
+            await self.delivery.step()
+            await self.delivery.settle()
+
+    async def figures(self) -> OutboxFigures:
+        return await self.outbox.figures(day=self.today)
+
+    def said(self) -> list[str]:
+        """What arrived, by the question of each first line."""
+        return [content.partition("\n")[0].rpartition(": ")[2] for content in self.server.contents]
+
+
+class SendingTest(DeliveryCase):
+    async def test_document(self) -> None:
+        await self.add("1", "2", "3", urgent=False)
+        await self.step()
+        (body,) = self.server.bodies
+        (item,) = body["items"]
+        self.assertEqual(
+            item["content"],
+            "Ann#0a0b0c (t): 1\nBot (t): yes\nAnn#0a0b0c (t): 2\nBot (t): yes\n"
+            "Ann#0a0b0c (t): 3\nBot (t): yes",
+        )
+        self.assertEqual(item["tags"], ["t1", "t2", "t3", A])
+        self.assertEqual(
+            (item["context"], item["timestamp"]), ("a chat", "2026-03-04T12:30:05+00:00")
+        )
+        self.assertEqual(item["metadata"], {"plugin": "p", "turns": "3", "speakers": "#0a0b0c"})
+        self.assertTrue(item["document_id"].startswith(A[:24] + "-"))
+        self.assertEqual((await self.figures()).sent, 1)
+
+    async def test_quiet_seals_a_window(self) -> None:
+        await self.add("1", urgent=False)
+        self.assertEqual(await self.delivery.step(), IDLE)
+        await self.step(IDLE - 1)
+        self.assertEqual(self.said(), [])
+        await self.add("2", urgent=False)  # begins the quiet anew
+        await self.step(IDLE - 1)
+        self.assertEqual(self.said(), [])
+        await self.step(1)
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_earlier_run_left_windows_open(self) -> None:
+        await self.add("1", urgent=False)
+        await self.reopen()
+        await self.delivery.start()
+        await self.step()
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_without_settings_turns_are_kept(self) -> None:
+        await self.reopen(configured=False)
+        await self.add("1")
+        self.assertEqual(await self.step(1000), STEP_SECONDS)
+        await self.delivery.flush()
+        self.assertEqual((await self.figures()).waiting, 1)
+        await self.reopen()
+        await self.step()
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_two_at_a_time_and_one_of_each_chat(self) -> None:
+        self.server.gate.clear()
+        await self.add("a1", "a2")
+        for chat, text in ((B, "b1"), (C, "c1")):
+            await self.add(text, chat=chat)
+        for _ in range(3):
+            await self.delivery.step()
+        await until(lambda: self.server.waiting == CONCURRENCY)
+        await self.delivery.step()
+        self.assertEqual(self.said(), ["a1", "b1"])
+        self.server.gate.set()
+        await self.all_steps()
+        self.assertEqual(sorted(self.said()), ["a1", "a2", "b1", "c1"])
+        self.assertLess(self.said().index("a1"), self.said().index("a2"))
+
+    async def test_last_delivery_is_told(self) -> None:
+        self.assertIsNone(self.delivery.state.last_sent_at)
+        await self.add("1")
+        await self.step(5)
+        self.assertEqual(self.delivery.state.last_sent_at, self.clock.now)
+
+    async def test_same_ids_on_every_try(self) -> None:
+        self.server.script.extend([reply(500), httpx.ReadTimeout("slow"), reply()])
+        await self.add("1")
+        for _ in range(3):
+            await self.step(BACKOFF_CAP_SECONDS)
+        first, *others = self.server.bodies
+        self.assertEqual(others, [first, first])
+
+
+class BackoffTest(DeliveryCase):
+    FAULTS = (
+        (httpx.ConnectError("refused"), "unreachable"),
+        (httpx.ReadTimeout("slow"), "timeout"),
+        (reply(408), "timeout"),
+        (reply(404), "wrong_address"),
+        (reply(429), "rate_limited"),
+        (reply(500), "server_error"),
+        (reply(503), "overloaded"),
+        (httpx.Response(200, text="<html>"), "bad_answer"),
+    )
+
+    async def test_every_passing_fault_is_tried_again(self) -> None:
+        for fault, reason in self.FAULTS:
+            with self.subTest(fault=fault):
+                self.server.requests.clear()
+                self.server.script.extend([fault])
+                await self.add("1")
+                await self.step()
+                self.assertEqual(self.delivery.state.stopped, reason)
+                self.assertEqual((await self.figures()).waiting, 1)
+                await self.step(0.5)
+                self.assertEqual(len(self.server.requests), 1)
+                await self.step(0.5)
+                self.assertEqual(len(self.server.requests), 2)
+                self.assertEqual(self.delivery.state.stopped, "")
+                self.assertEqual((await self.figures()).waiting, 0)
+
+    async def test_pauses_double_up_to_a_cap(self) -> None:
+        self.server.otherwise = lambda _: reply(500)
+        await self.add("1")
+        await self.step()
+        for tries, pause in enumerate((1, 2, 4, 8, 16, 32, 64, 120, 120, 120), start=1):
+            with self.subTest(pause=pause):
+                await self.step(pause - 0.5)
+                self.assertEqual(len(self.server.requests), tries)
+                await self.step(0.5)
+                self.assertEqual(len(self.server.requests), tries + 1)
+
+    async def test_jitter(self) -> None:
+        self.jitter = 0.25
+        self.server.script.extend([reply(500), reply(500)])
+        await self.add("1")
+        self.assertEqual(await self.step(), 0.25)
+        self.assertEqual(await self.step(0.25), 0.5)
+
+    async def test_the_servers_own_pause_counts(self) -> None:
+        self.server.script.append(reply(429, retry_after="20"))
+        await self.add("1")
+        await self.step()
+        await self.step(19.9)
+        self.assertEqual(len(self.server.requests), 1)
+        await self.step(0.2)
+        self.assertEqual(len(self.server.requests), 2)
+
+    async def test_a_failing_server_holds_all_chats_and_is_tried_with_one(self) -> None:
+        self.server.script.append(reply(500))
+        await self.add("a")
+        await self.step()
+        for chat in (B, C, D):
+            await self.add(chat[0], chat=chat)
+        await self.delivery.step()
+        self.assertEqual(self.said(), ["a"])
+        self.server.gate.clear()
+        self.clock.now += 1
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        await self.delivery.step()
+        self.assertEqual(len(self.server.requests), 2)
+        self.server.gate.set()
+        await self.all_steps()
+        self.assertEqual((await self.figures()).sent, 4)
+
+    async def test_one_line_when_it_stops_and_one_when_it_goes_on(self) -> None:
+        self.server.script.extend([reply(500)] * 5)
+        await self.add("1")
+        for _ in range(5):
+            await self.step(BACKOFF_CAP_SECONDS)
+        self.assertEqual(len(self.log.lines(logging.WARNING)), 1)
+        self.assertEqual(self.log.lines(logging.INFO), [])
+        for n in range(3):
+            await self.add(str(n))
+            await self.step(BACKOFF_CAP_SECONDS)
+        self.assertEqual(len(self.log.records), 2)
+        self.assertEqual(len(self.log.lines(logging.INFO)), 1)
+
+    async def test_pauses_begin_anew_after_a_success(self) -> None:
+        self.server.script.extend([reply(500), reply(500), reply(), reply(500)])
+        await self.add("1", "2")
+        await self.step()
+        await self.step(1)
+        await self.step(2)
+        self.assertEqual((await self.figures()).sent, 1)
+        self.assertEqual(self.delivery.state.stopped, "server_error")
+        await self.step(1)
+        self.assertEqual((await self.figures()).sent, 2)
+
+
+class RefusedTest(DeliveryCase):
+    async def test_access_pauses_everything_and_recovers_by_itself(self) -> None:
+        for status, reason in (
+            (401, "unauthorized"),
+            (402, "payment_required"),
+            (403, "forbidden"),
+        ):
+            with self.subTest(status):
+                self.server.requests.clear()
+                self.server.script.append(reply(status))
+                await self.add("1")
+                await self.step()
+                await self.add("2", chat=B)
+                await self.step(ACCESS_BASE_SECONDS - 1)
+                self.assertEqual(self.delivery.state.stopped, reason)
+                self.assertEqual(self.said(), ["1"])
+                self.assertEqual((await self.figures()).waiting, 2)
+                await self.step(1)
+                await self.all_steps()
+                self.assertEqual(self.said(), ["1", "1", "2"])
+                self.assertEqual(self.delivery.state.stopped, "")
+
+    async def test_access_is_tried_ever_more_rarely(self) -> None:
+        self.server.otherwise = lambda _: reply(401)
+        await self.add("1")
+        await self.step()
+        for _ in range(10):
+            await self.step(ACCESS_CAP_SECONDS)
+        self.assertEqual(len(self.server.requests), 11)
+        await self.step(ACCESS_CAP_SECONDS - 1)
+        self.assertEqual(len(self.server.requests), 11)
+
+    async def test_rejected_window_is_set_aside_and_the_rest_goes_on(self) -> None:
+        for status, reason in ((400, "rejected"), (422, "rejected")):
+            with self.subTest(status):
+                self.server.requests.clear()
+                self.server.script.append(reply(status, {"detail": "secret"}))
+                await self.add("bad", "good")
+                await self.all_steps()
+                self.assertEqual(self.said(), ["bad", "good"])
+                self.assertEqual((await self.figures()).aside, {reason: 1})
+                self.assertEqual(self.delivery.state.stopped, "")
+                self.assertEqual(await self.delivery.retry_aside(), 1)
+                await self.all_steps()
+                self.assertEqual(self.said(), ["bad", "good", "bad"])
+                self.assertEqual((await self.figures()).aside, {})
+        self.assertNotIn("secret", str(self.log.lines(logging.WARNING)))
+
+    async def test_a_rejection_shows_that_the_server_is_back(self) -> None:
+        self.server.script.extend([reply(503), reply(422)])
+        await self.add("1")
+        await self.step()
+        await self.step(1)
+        self.assertEqual((await self.figures()).aside, {"rejected": 1})
+        self.assertEqual(self.delivery.state.stopped, "")
+
+    async def test_conflict_gets_another_operation(self) -> None:
+        self.server.script.append(reply(409))
+        await self.add("1")
+        await self.step()
+        self.assertEqual(len(self.server.requests), 1)
+        await self.step(1)
+        first, second = self.server.bodies
+        self.assertNotEqual(first["operation_id"], second["operation_id"])
+        self.assertEqual(first["items"], second["items"])
+        self.assertEqual((await self.figures()).sent, 1)
+
+    async def test_conflict_holds_no_other_chat(self) -> None:
+        self.server.script.append(reply(409))
+        await self.add("1")
+        await self.step()
+        await self.add("2", chat=B)
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "2"])
+
+    async def test_too_large_is_split_in_order(self) -> None:
+        def small_only(request: httpx.Request) -> httpx.Response:
+            return reply(413 if request.content.count(b"Ann#") > 1 else 200)
+
+        self.server.otherwise = small_only
+        await self.add("1", "2", "3", urgent=False)
+        await self.all_steps()
+        accepted = [text for text in self.server.contents if text.count("Ann#") == 1]
+        self.assertEqual([text.partition("\n")[0][-1] for text in accepted], ["1", "2", "3"])
+        self.assertEqual((await self.figures()).aside, {})
+
+    async def test_single_line_that_is_too_large_is_set_aside(self) -> None:
+        self.server.otherwise = lambda _: reply(413)
+        await self.add("1")
+        await self.all_steps()
+        self.assertEqual((await self.figures()).aside, {"too_large": 2})
+        self.assertEqual(len(self.server.requests), 3)
+
+    async def test_a_window_that_cannot_be_sent_is_not_tried_without_pause(self) -> None:
+        """An unforeseen error must neither spin nor fill the log."""
+        self.server.otherwise = lambda _: ZeroDivisionError("unforeseen")
+        await self.add("1")
+        for _ in range(5):
+            await self.step()
+        self.assertLessEqual(len(self.server.requests), 1)
+        self.assertEqual(
+            (await self.figures()).waiting + sum((await self.figures()).aside.values()), 1
+        )
+
+
+class DailyCapTest(DeliveryCase):
+    async def test_rest_follows_the_next_day(self) -> None:
+        await self.reopen(daily_chars=1)
+        await self.add("1", "2", "3")
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1"])
+        self.assertEqual(self.delivery.state.stopped, "daily_cap")
+        await self.delivery.flush()
+        self.assertEqual(self.said(), ["1"])
+        self.today = "2026-03-05"
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "2"])
+        self.assertEqual((await self.figures()).waiting, 1)
+
+
+class AgeTest(DeliveryCase):
+    async def test_windows_that_waited_too_long_are_given_up(self) -> None:
+        self.server.otherwise = lambda _: reply(500)
+        await self.add("old")
+        await self.step(MAX_AGE_SECONDS / 2)
+        await self.add("young", chat=B)
+        await self.step(AGE_EVERY_SECONDS - 1)
+        self.assertEqual((await self.figures()).dropped, 0)
+        await self.step(MAX_AGE_SECONDS / 2 + 1)
+        figures = await self.figures()
+        self.assertEqual((figures.dropped, figures.waiting), (1, 1))
+        self.assertTrue([x for x in self.log.lines(logging.WARNING) if "1 windows" in x])
+
+
+class DiskTest(DeliveryCase):
+    def break_disk(self) -> None:
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, ""
+
+    async def test_turns_wait_in_memory_and_go_to_disk_later_in_order(self) -> None:
+        await self.add("0")
+        await self.step()
+        self.break_disk()
+        await self.add("1", "2")
+        state = self.delivery.state
+        self.assertEqual((state.stopped, state.unsaved, state.lost), ("disk", 2, 0))
+        self.assertLessEqual(await self.delivery.step(), 1.0)
+        self.disk.fault = None
+        await self.step()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["0", "1", "2"])
+        self.assertEqual(self.delivery.state.stopped, "")
+        self.assertEqual(self.delivery.state.unsaved, 0)
+        self.assertEqual(len(self.log.lines(logging.ERROR)), 1)
+        self.assertEqual(len(self.log.lines(logging.INFO)), 1)
+
+    async def test_memory_is_bounded_and_the_loss_is_counted(self) -> None:
+        self.enterContext(mock.patch.object(delivery_module, "MAX_UNSAVED_TURNS", 2))
+        self.break_disk()
+        await self.add("1", "2", "3")
+        self.assertEqual((self.delivery.state.unsaved, self.delivery.state.lost), (2, 1))
+        self.disk.fault = None
+        await self.all_steps()
+        self.assertEqual(self.said(), ["2", "3"])
+
+    async def test_disk_that_fails_everywhere_raises_nowhere(self) -> None:
+        self.break_disk()
+        await self.delivery.start()
+        await self.delivery.flush()
+        await self.delivery.step()
+        self.assertEqual(self.delivery.state.stopped, "disk")
+
+    async def test_disk_that_fails_after_the_answer(self) -> None:
+        """The window stays, is sent again later, and does so with the same ids."""
+        await self.add("1")
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "DELETE FROM windows"
+        await self.step()
+        self.assertEqual(self.delivery.state.stopped, "disk")
+        await self.step()
+        self.assertEqual(len(self.server.requests), 1)
+        self.disk.fault = None
+        await self.step(BACKOFF_CAP_SECONDS)
+        first, second = self.server.bodies
+        self.assertEqual(first, second)
+        self.assertEqual((await self.figures()).sent, 1)
+
+    async def test_disk_that_works_again_is_told(self) -> None:
+        await self.add("1")
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "DELETE FROM windows"
+        await self.step()
+        self.disk.fault = None
+        await self.step(BACKOFF_CAP_SECONDS)
+        self.assertEqual(self.delivery.state.stopped, "")
+
+    async def test_turns_that_come_together_share_a_commit(self) -> None:
+        reached, go_on = self.disk.stall()
+        adding = [asyncio.create_task(self.add("1"))]
+        await reached()
+        adding += [asyncio.create_task(self.add(str(n), urgent=False)) for n in (2, 3, 4)]
+        await until(lambda: self.delivery.state.unsaved == 4)
+        commits = []
+        add = self.outbox.add
+
+        async def counted(turns: Any) -> Any:
+            commits.append(len(turns))
+            return await add(turns)
+
+        with mock.patch.object(self.outbox, "add", counted):
+            go_on()
+            await asyncio.gather(*adding)
+        self.assertEqual(commits, [3])
+        await self.delivery.flush()
+        self.assertEqual(self.said(), ["1", "2"])
+
+    async def test_cancelled_save_doubles_nothing(self) -> None:
+        """Whoever waits for the commit may be cancelled; the commit happens all the same."""
+        await self.add("0")
+        reached, go_on = self.disk.stall()
+        adding = asyncio.create_task(self.add("1"))
+        await reached()
+        adding.cancel()
+        await asyncio.sleep(0)
+        go_on()
+        await asyncio.gather(adding, return_exceptions=True)
+        await self.delivery.flush()
+        self.assertEqual(self.said(), ["0", "1"])
+
+
+class FlushTest(DeliveryCase):
+    async def test_sends_everything_also_what_is_open(self) -> None:
+        await self.add("a1", "a2", "a3", "a4", urgent=False)
+        for chat in (B, C, D):
+            await self.add(chat[0], chat=chat, urgent=False)
+        await self.delivery.flush()
+        self.assertEqual(sorted(self.said()), ["a1", "a4", "b", "c", "d"])
+        self.assertEqual((await self.figures()).sent, 5)
+
+    async def test_gives_up_at_the_first_failure(self) -> None:
+        self.server.otherwise = lambda _: reply(500)
+        await self.add("1", "2", urgent=True)
+        await self.delivery.flush()
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertEqual((await self.figures()).waiting, 2)
+
+    async def test_waits_for_what_is_under_way(self) -> None:
+        self.server.gate.clear()
+        await self.add("1")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        flushing = asyncio.create_task(self.delivery.flush())
+        self.server.gate.set()
+        await flushing
+        self.assertEqual(self.said(), ["1"])
+        self.assertEqual((await self.figures()).sent, 1)
+
+
+class StoppingTest(DeliveryCase):
+    async def test_cancelled_request_is_sent_again_by_the_next_run(self) -> None:
+        self.server.gate.clear()
+        await self.add("1")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        await self.reopen()
+        self.assertEqual(self.server.cancelled, 1)
+        self.server.gate.set()
+        await self.delivery.start()
+        await self.step()
+        first, second = self.server.bodies
+        self.assertEqual(first, second)
+        self.assertEqual(self.log.records, [])
+
+    async def test_run_sends_what_is_added_and_ends_by_cancellation(self) -> None:
+        running = asyncio.create_task(self.delivery.run())
+        for n in range(3):
+            await self.add(str(n))
+        await until(lambda: self.delivery.state.last_sent_at and len(self.server.requests) == 3)
+        running.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await running
+        self.assertEqual(self.said(), ["0", "1", "2"])
+
+    async def test_run_goes_on_when_a_pause_has_passed(self) -> None:
+        self.jitter = 0.0
+        self.server.script.extend([reply(500), reply(500)])
+        running = asyncio.create_task(self.delivery.run())
+        self.addCleanup(running.cancel)
+        await self.add("1")
+        await until(lambda: self.delivery.state.last_sent_at)
+        self.assertEqual(len(self.server.requests), 3)

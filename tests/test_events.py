@@ -1,0 +1,304 @@
+"""No raw id of anybody in an event gets into what is stored or asked."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Collection
+from enum import StrEnum
+from types import SimpleNamespace
+from typing import Any
+
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory.events import (
+    MAX_QUOTE_CHARS,
+    EventReader,
+    is_manager,
+    locale_of,
+    origin_of,
+)
+from astrbot_plugin_hindsight_memory.memory import Message
+from astrbot_plugin_hindsight_memory.texts import Texts
+from support import HASHER, NOW, make_settings, scope_of
+
+BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
+Kind = StrEnum(
+    "Kind",
+    {n: n for n in ("Plain", "At", "Reply", "Image", "Record", "Video", "File", "Forward", "Node")}
+    | {"Nodes": "Nodes", "Face": "Face"},
+)
+
+
+def part(kind: str, **values: Any) -> Any:
+    """A message component as AstrBot has it."""
+    return SimpleNamespace(type=Kind(kind), **values)
+
+
+def at(qq: Any, name: str | None = "") -> Any:
+    return part("At", qq=qq, name=name)
+
+
+def quote(sender: Any = BEN, name: str = "小红", text: str = "你好", chain: Any = ()) -> Any:
+    return part("Reply", sender_id=sender, sender_nickname=name, message_str=text, chain=chain)
+
+
+class FakeEvent:
+    """What the plugin uses of AstrBot's events."""
+
+    def __init__(self, words: str | None = "", *parts: Any, **changes: Any) -> None:
+        self.message_str = words
+        self.parts = parts
+        self.group_id: str | None = GROUP
+        self.sender_id: str | None = ANN
+        self.sender_name: str | None = "小明"
+        self.self_id = BOT
+        self.platform = "aiocqhttp"
+        self.admin = False
+        self.extras: dict[str, Any] = {}
+        self.message_obj: Any = SimpleNamespace(raw_message=None)
+        self.__dict__ |= changes
+        kind = "GroupMessage" if self.group_id else "FriendMessage"
+        self.session_id = self.group_id or self.sender_id or ""
+        self.unified_msg_origin = f"bot1:{kind}:{self.session_id}"
+        self._kind = SimpleNamespace(value=kind)
+
+    def get_platform_name(self) -> str:
+        return self.platform
+
+    def get_message_type(self) -> Any:
+        return self._kind
+
+    def get_sender_id(self) -> str | None:
+        return self.sender_id
+
+    def get_sender_name(self) -> str | None:
+        return self.sender_name
+
+    def get_group_id(self) -> str | None:
+        return self.group_id
+
+    def get_self_id(self) -> str:
+        return self.self_id
+
+    def get_messages(self) -> list[Any]:
+        return list(self.parts)
+
+    def get_extra(self, key: str) -> Any:
+        return self.extras.get(key)
+
+    def is_admin(self) -> bool:
+        return self.admin
+
+
+def reader_of(
+    event: FakeEvent, language: Any = "zh", *, opted_out: Collection[str] = (), **privacy: bool
+) -> EventReader:
+    return EventReader(
+        event,
+        scope_of(origin_of(event)),
+        HASHER,
+        Texts(language),
+        privacy=make_settings(privacy=privacy).privacy,
+        opted_out=lambda person: person in opted_out,
+    )
+
+
+def read(*arguments: Any, **changes: Any) -> Message:
+    return reader_of(FakeEvent(*arguments, **changes)).message(NOW)
+
+
+def label(name: str, person: str) -> str:
+    return name + HASHER.pseudonym(scope_of(origin_of(FakeEvent())), person)
+
+
+class OriginTest(unittest.TestCase):
+    def test_group(self) -> None:
+        origin = origin_of(FakeEvent())
+        self.assertEqual(
+            (origin.platform, origin.is_group, origin.sender_id, origin.group_id),
+            ("aiocqhttp", True, ANN, GROUP),
+        )
+        self.assertEqual(origin.umo, f"bot1:GroupMessage:{GROUP}")
+
+    def test_private_with_nothing_known(self) -> None:
+        origin = origin_of(FakeEvent(group_id=None, sender_id=None))
+        self.assertEqual((origin.is_group, origin.sender_id, origin.group_id), (False, "", ""))
+
+    def test_locale(self) -> None:
+        for extras, expected in (
+            ({}, ""),
+            ({"locale": "en-US"}, "en-US"),
+            ({"locale": None}, ""),
+            ({"locale": 5}, ""),
+        ):
+            with self.subTest(extras=extras):
+                self.assertEqual(locale_of(FakeEvent(extras=extras)), expected)
+
+
+class ManagerTest(unittest.TestCase):
+    def test_who_may_decide_for_everybody(self) -> None:
+        def raw(value: Any) -> Any:
+            return SimpleNamespace(raw_message=value)
+
+        for name, changes, expected in (
+            ("bot admin", {"admin": True}, True),
+            ("private chat", {"group_id": None}, True),
+            ("member", {"message_obj": raw({"sender": {"role": "member"}})}, False),
+            ("owner", {"message_obj": raw({"sender": {"role": "owner"}})}, True),
+            ("administrator", {"message_obj": raw({"sender": {"role": "admin"}})}, True),
+            ("no role", {"message_obj": raw({"sender": {}})}, False),
+            ("no sender", {"message_obj": raw({})}, False),
+            ("odd sender", {"message_obj": raw({"sender": "owner"})}, False),
+            ("odd message", {"message_obj": raw("owner")}, False),
+            ("no raw message", {"message_obj": SimpleNamespace()}, False),
+        ):
+            with self.subTest(name):
+                self.assertEqual(is_manager(FakeEvent(**changes)), expected)
+
+
+class WordsTest(unittest.TestCase):
+    def test_plain_message(self) -> None:
+        message = read(" 我喜欢\n茶 ")
+        self.assertEqual((message.words, message.stored), ("我喜欢 茶", "我喜欢 茶"))
+        self.assertEqual(message.speaker.label, label("小明", ANN))
+        self.assertEqual((message.bot.label, message.at), ("助手", NOW))
+
+    def test_no_words(self) -> None:
+        self.assertEqual((read(None).words, read(None).stored), ("", ""))
+
+    def test_markers_stand_in_what_is_stored_only(self) -> None:
+        for kind, mark in (
+            ("Image", "[图片]"),
+            ("Record", "[语音]"),
+            ("Video", "[视频]"),
+            ("Forward", "[转发的聊天记录]"),
+        ):
+            with self.subTest(kind):
+                message = read("看", part(kind))
+                self.assertEqual((message.words, message.stored), ("看", f"{mark} 看"))
+        for kind in ("Plain", "Face"):
+            self.assertEqual(read("看", part(kind)).stored, "看")
+
+    def test_file(self) -> None:
+        self.assertEqual(read("", part("File", name="a\nb.txt")).stored, "[文件 a b.txt]")
+        self.assertEqual(read("", part("File", name=None)).stored, "[文件 ]")
+
+    def test_forwarded_people_are_known(self) -> None:
+        node = part("Node", uin=BEN, name="小红", content=[at("30003003", "小刚")])
+        for parts in ((node,), (part("Nodes", nodes=[node]),)):
+            message = read(f"{BEN} 和 30003003", *parts)
+            expected = f"{label('小红', BEN)} 和 {label('小刚', '30003003')}"
+            self.assertEqual(message.words, expected)
+
+    def test_quotation(self) -> None:
+        message = read("对", quote(text=f"问 {ANN}"))
+        self.assertEqual(message.stored, f"[引用 {label('小红', BEN)}: 问 {label('小明', ANN)}] 对")
+        self.assertEqual(message.words, "对")
+
+    def test_quotation_of_the_bot_and_of_a_picture(self) -> None:
+        message = read("对", quote(BOT, "whatever", "", [part("Image")]))
+        self.assertEqual(message.stored, "[引用 助手: [图片]] 对")
+
+    def test_long_quotation_is_cut(self) -> None:
+        stored = read("", quote(text="茶" * 1000)).stored
+        self.assertLess(len(stored), MAX_QUOTE_CHARS + 40)
+
+    def test_our_own_block_is_never_stored(self) -> None:
+        echoed = "<hindsight_memory>\n- secret\n</hindsight_memory>"
+        message = read(f"{echoed} 你好", quote(text=echoed))
+        self.assertNotIn("secret", message.stored)
+        self.assertTrue(message.stored.endswith("你好"))
+        self.assertEqual(reader_of(FakeEvent()).clean(f"好 {echoed}"), "好")
+
+
+class IdsTest(unittest.TestCase):
+    def test_no_raw_id_in_any_text(self) -> None:
+        umo = f"bot1:GroupMessage:{GROUP}"
+        words = f"我是{ANN}，他是 {BEN}，群 {GROUP}，机器人{BOT}，会话 {umo}"
+        message = read(
+            words, at(BEN, "小红"), quote(BEN, BEN, words), part("File", name=f"{ANN}.txt")
+        )
+        everything = f"{message.words} {message.stored} {message.speaker} {message.bot}"
+        for raw in (ANN, BEN, GROUP, BOT, umo):
+            with self.subTest(raw):
+                self.assertNotIn(raw, everything)
+        self.assertIn(f"我是{label('小明', ANN)}", message.words)
+        self.assertIn("群 本群", message.words)
+        self.assertIn("会话 本聊天", message.words)
+
+    def test_private_chat(self) -> None:
+        message = read(f"我的号是 {ANN}", group_id=None)
+        self.assertEqual(message.words, f"我的号是 {message.speaker.label}")
+
+    def test_name_that_is_the_id(self) -> None:
+        for name in (ANN, f"({ANN})", f" {ANN}\n", "", None):
+            with self.subTest(name=name):
+                self.assertTrue(read("你好", sender_name=name).speaker.label.startswith("用户#"))
+
+    def test_name_that_holds_another_ones_id(self) -> None:
+        message = read("你好", at(BEN, f"小红 {ANN}"), sender_name="小明")
+        self.assertNotIn(ANN, str(message.speaker) + message.stored)
+
+    def test_senders_name_that_holds_a_mentioned_id(self) -> None:
+        message = read("你好", at(BEN, "小红"), sender_name=f"{BEN}的朋友")
+        self.assertNotIn(BEN, f"{message.speaker} {message.stored}")
+
+    def test_own_name_counts_more_than_what_others_call_one(self) -> None:
+        message = read("你好", at(ANN, "别名"))
+        self.assertEqual(message.speaker.label, label("小明", ANN))
+
+    def test_mention_of_all_and_numbers(self) -> None:
+        message = read(f"all {BEN}", at("all", "all"), at(int(BEN), "小红"))
+        self.assertEqual(message.words, f"all {label('小红', BEN)}")
+
+    def test_bot_is_known_by_its_name_in_the_chat(self) -> None:
+        self.assertEqual(read("你好", at(BOT, "小助手")).bot.label, "小助手")
+        self.assertEqual(read("你好", at(BOT, "")).bot.label, "助手")
+        self.assertEqual(read("你好", at(BOT, BOT)).bot.label, "助手")
+
+    def test_anonymous_members(self) -> None:
+        for language, name in (("zh", "匿名成员#"), ("en", "Anonymous#")):
+            event = FakeEvent("你好", sender_id="80000000", sender_name="")
+            speaker = reader_of(event, language).message(NOW).speaker
+            self.assertTrue(speaker.label.startswith(name), speaker)
+
+    def test_group_of_a_platform_that_tells_no_sender(self) -> None:
+        message = read("你好", sender_id=None, sender_name=None)
+        self.assertEqual(message.speaker.label, "用户#000000")
+
+    def test_answers_are_cleaned_with_the_same_labels(self) -> None:
+        reader = reader_of(FakeEvent("你好", at(BEN, "小红")))
+        self.assertEqual(reader.clean(f"好的\n@小红({BEN})"), f"好的 @{label('小红', BEN)}")
+
+
+class PrivacyTest(unittest.TestCase):
+    """Who opted out is neither stored nor named; secrets go before anything is kept."""
+
+    def test_speaker_who_opted_out(self) -> None:
+        for opted_out in ((), (ANN,), (BEN,)):
+            message = reader_of(FakeEvent("你好"), opted_out=opted_out).message(NOW)
+            self.assertEqual(message.private_to_speaker, opted_out == (ANN,))
+
+    def test_others_who_opted_out(self) -> None:
+        event = FakeEvent(f"问 {BEN}", at(BEN, "小红"), quote(BEN, "小红", "我的秘密"))
+        message = reader_of(event, opted_out=[BEN]).message(NOW)
+        everything = f"{message.words} {message.quoted} {message.stored}"
+        self.assertNotIn("秘密", everything)
+        self.assertNotIn("小红", everything)
+        self.assertNotIn(HASHER.pseudonym(scope_of(origin_of(event)), BEN), everything)
+        self.assertEqual(message.words, "问 [某成员]")
+
+    def test_quoted_words_without_the_marker(self) -> None:
+        message = read("对", quote(text="我喜欢茶"))
+        self.assertEqual(message.quoted, "我喜欢茶")
+
+    def test_secrets_and_contacts(self) -> None:
+        event = FakeEvent("密码是 hunter2hunter2，电话 13800138000")
+        for privacy, secret, phone in (
+            ({}, False, True),
+            ({"redact_secrets": False}, True, True),
+            ({"redact_contacts": True}, False, False),
+        ):
+            with self.subTest(privacy=privacy):
+                stored = reader_of(event, **privacy).message(NOW).stored
+                self.assertEqual("hunter2" in stored, secret)
+                self.assertEqual("13800138000" in stored, phone)

@@ -1,0 +1,498 @@
+"""Every answer of a server, and every silence, becomes a result or an error with a name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import unittest
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import plugin
+import yaml
+from astrbot_plugin_hindsight_memory.hindsight_client import (
+    MAX_RETRY_AFTER_SECONDS,
+    VERSION,
+    AccessRefusedError,
+    HindsightClient,
+    HindsightError,
+    QueryTooLongError,
+    RecalledMemory,
+    RequestRejectedError,
+    RetainItem,
+    RetryLaterError,
+)
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from support import FakeServer, private_origin, recall_results, reply, scope_of
+
+SCOPE = scope_of(private_origin())
+NO_TAGS: tuple[Any, ...] = ((), [], "", "scope:private", [""], ["scope:private", ""])
+
+
+def item(**changes: Any) -> RetainItem:
+    values = {
+        "content": "Ann#0a0b0c (t): hi",
+        "document_id": "d-1",
+        "context": "a chat",
+        "timestamp": "2026-03-04T12:30:05+00:00",
+        "metadata": {"turns": "1"},
+        "tags": SCOPE.tags,
+    }
+    return RetainItem(**values | changes)
+
+
+class ClientCase(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.server = FakeServer()
+        self.client = self.open()
+
+    def open(self, **changes: Any) -> HindsightClient:
+        client = self.server.client(**changes)
+        self.addAsyncCleanup(client.aclose)
+        return client
+
+    async def recall(self, tags: Any = SCOPE.tags) -> list[RecalledMemory]:
+        return await self.client.recall(
+            "tea", tags=tags, budget="mid", max_tokens=1024, query_timestamp="2026-03-04T12:30:05Z"
+        )
+
+    async def retain(self) -> None:
+        await self.client.retain(item(), operation_id="op")
+
+    async def failure(self, *answers: Any, call: Any = None) -> HindsightError:
+        self.server.script.extend(answers)
+        with self.assertRaises(HindsightError) as caught:
+            await (call or self.recall)()
+        self.assertFalse(self.server.script, "not every answer was asked for")
+        return caught.exception
+
+
+class RequestTest(ClientCase):
+    async def test_recall(self) -> None:
+        await self.recall()
+        (request,) = self.server.requests
+        self.assertEqual(request.method, "POST")
+        self.assertEqual(
+            str(request.url), "http://hindsight.test/v1/default/banks/bot/memories/recall"
+        )
+        self.assertEqual(
+            json.loads(request.content),
+            {
+                "query": "tea",
+                "prefer_observations": True,
+                "budget": "mid",
+                "max_tokens": 1024,
+                "query_timestamp": "2026-03-04T12:30:05Z",
+                "include": {"entities": None},
+                "tags": list(SCOPE.tags),
+                "tags_match": "all_strict",
+            },
+        )
+
+    async def test_retain(self) -> None:
+        await self.retain()
+        (request,) = self.server.requests
+        self.assertEqual(request.method, "POST")
+        self.assertEqual(str(request.url), "http://hindsight.test/v1/default/banks/bot/memories")
+        self.assertEqual(
+            json.loads(request.content),
+            {
+                "items": [
+                    {
+                        "content": "Ann#0a0b0c (t): hi",
+                        "document_id": "d-1",
+                        "context": "a chat",
+                        "timestamp": "2026-03-04T12:30:05+00:00",
+                        "metadata": {"turns": "1"},
+                        "tags": list(SCOPE.tags),
+                        "observation_scopes": "combined",
+                    }
+                ],
+                "async": True,
+                "operation_id": "op",
+            },
+        )
+
+    async def test_headers(self) -> None:
+        await self.recall()
+        headers = self.server.requests[0].headers
+        self.assertEqual(headers["authorization"], "Bearer hsk_key")
+        self.assertEqual(
+            headers["user-agent"], f"astrbot_plugin_hindsight_memory/{VERSION.lstrip('v')}"
+        )
+
+    def test_version_is_that_of_the_metadata(self) -> None:
+        metadata = yaml.safe_load((plugin.CHECKOUT / "metadata.yaml").read_text("utf-8"))
+        self.assertEqual(metadata["version"], VERSION)
+
+    async def test_bank_id_is_quoted(self) -> None:
+        for bank in ("a b", "机器人", "a:b", "a?b#c", "100%", "a%2Fb", "a+b", "a\\b", "a&b=c"):
+            with self.subTest(bank):
+                self.client = self.open(bank_id=bank)
+                await self.recall()
+                path = self.server.requests[-1].url.raw_path.decode("ascii")
+                expected = f"/v1/default/banks/{quote(bank, safe='')}/memories/recall"
+                self.assertEqual(path, expected)
+
+    async def test_address_below_a_path(self) -> None:
+        self.client = self.open(api_base="https://host.test/under/path")
+        await self.recall()
+        url = str(self.server.requests[0].url)
+        self.assertEqual(url, "https://host.test/under/path/v1/default/banks/bot/memories/recall")
+
+
+class IsolationTest(ClientCase):
+    """Without tags a request would reach the whole bank, so none is ever sent."""
+
+    async def test_recall_without_tags_sends_nothing(self) -> None:
+        for tags in NO_TAGS:
+            with self.subTest(tags=tags):
+                with self.assertRaises(ValueError):
+                    await self.recall(tags)
+                self.assertEqual(self.server.requests, [])
+
+    async def test_retain_without_tags_sends_nothing(self) -> None:
+        for tags in NO_TAGS:
+            with self.subTest(tags=tags):
+                with self.assertRaises(ValueError):
+                    await self.client.retain(item(tags=tags), operation_id="op")
+                self.assertEqual(self.server.requests, [])
+
+    async def test_results_that_lack_a_tag_are_dropped(self) -> None:
+        tags = list(SCOPE.tags)
+        other = list(scope_of(private_origin("2")).tags)
+        results = [
+            {"text": "ours", "tags": tags},
+            {"text": "ours, in another order", "tags": tags[::-1]},
+            {"text": "with one more", "tags": [*tags, "more"]},
+            {"text": "three of four", "tags": tags[:3]},
+            {"text": "someone else's", "tags": other},
+            {"text": "no tags", "tags": []},
+            {"text": "null", "tags": None},
+            {"text": "missing"},
+        ]
+        self.server.script.append(reply(content={"results": results}))
+        texts = [memory.text for memory in await self.recall()]
+        self.assertEqual(texts, ["ours", "ours, in another order", "with one more"])
+
+
+class ResultTest(ClientCase):
+    async def recalled(self, **raw: Any) -> list[RecalledMemory]:
+        result = {"text": "tea", "tags": list(SCOPE.tags), **raw}
+        self.server.script.append(reply(content={"results": [result]}))
+        return await self.recall()
+
+    async def test_order_is_kept(self) -> None:
+        self.server.script.append(reply(content=recall_results("b", "a", "c", scope=SCOPE)))
+        self.assertEqual([memory.text for memory in await self.recall()], ["b", "a", "c"])
+
+    async def test_fields(self) -> None:
+        (memory,) = await self.recalled(
+            id="m1",
+            type="observation",
+            mentioned_at="2026-03-04T12:30:05+08:00",
+            scores={"final": 0.5},
+        )
+        self.assertEqual((memory.memory_id, memory.kind, memory.score), ("m1", "observation", 0.5))
+        self.assertEqual(memory.mentioned_at, datetime(2026, 3, 4, 4, 30, 5, tzinfo=UTC))
+
+    async def test_what_is_missing(self) -> None:
+        (memory,) = await self.recalled(scores=None, type=None)
+        self.assertEqual((memory.kind, memory.score), ("world", None))
+        self.assertIsNone(memory.mentioned_at)
+
+    async def test_times(self) -> None:
+        for raw, expected in (
+            ("2026-03-04T12:30:05", datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)),
+            ("2026-03-04T12:30:05Z", datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)),
+            ("yesterday", None),
+            ("", None),
+            (5, None),
+        ):
+            with self.subTest(raw=raw):
+                (memory,) = await self.recalled(mentioned_at=raw)
+                self.assertEqual(memory.mentioned_at, expected)
+
+    async def test_no_results(self) -> None:
+        for content in ({}, {"results": None}, {"results": []}):
+            with self.subTest(content=content):
+                self.server.script.append(reply(content=content))
+                self.assertEqual(await self.recall(), [])
+
+    async def test_malformed_results_are_no_crash(self) -> None:
+        """Whatever a broken server puts there: nothing of it, or a named error."""
+        tags = list(SCOPE.tags)
+        for results in (
+            ["text"],
+            [None],
+            [{"tags": tags}],
+            [{"text": 5, "tags": tags}],
+            [{"text": "a", "tags": 5}],
+            [{"text": "a", "tags": [tags]}],
+            {"text": "a"},
+            "text",
+            5,
+            True,
+        ):
+            with self.subTest(results=results):
+                self.server.script.append(reply(content={"results": results}))
+                try:
+                    memories = await self.recall()
+                except RetryLaterError as error:
+                    self.assertEqual(error.reason, "bad_answer")
+                else:
+                    self.assertEqual(memories, [])
+
+    async def test_malformed_score_does_not_cost_the_memory(self) -> None:
+        for scores in ([], [0.5], "high", 5):
+            with self.subTest(scores=scores):
+                try:
+                    memories = await self.recalled(scores=scores)
+                except RetryLaterError as error:
+                    self.assertEqual(error.reason, "bad_answer")
+                else:
+                    self.assertEqual([memory.text for memory in memories], ["tea"])
+
+
+class StatusTest(ClientCase):
+    TABLE = (
+        (201, RetryLaterError, "wrong_address"),
+        (204, RetryLaterError, "wrong_address"),
+        (301, RetryLaterError, "wrong_address"),
+        (302, RetryLaterError, "wrong_address"),
+        (400, RequestRejectedError, "rejected"),
+        (401, AccessRefusedError, "unauthorized"),
+        (402, AccessRefusedError, "payment_required"),
+        (403, AccessRefusedError, "forbidden"),
+        (404, RetryLaterError, "wrong_address"),
+        (405, RetryLaterError, "wrong_address"),
+        (408, RetryLaterError, "timeout"),
+        (409, RequestRejectedError, "rejected"),
+        (413, RequestRejectedError, "too_large"),
+        (418, RequestRejectedError, "rejected"),
+        (422, RequestRejectedError, "rejected"),
+        (425, RetryLaterError, "server_error"),
+        (429, RetryLaterError, "rate_limited"),
+        (500, RetryLaterError, "server_error"),
+        (502, RetryLaterError, "server_error"),
+        (503, RetryLaterError, "overloaded"),
+        (504, RetryLaterError, "server_error"),
+        (529, RetryLaterError, "server_error"),
+    )
+
+    async def test_each_status_has_its_error(self) -> None:
+        for status, kind, reason in self.TABLE:
+            for call in (self.recall, self.retain, self.client.check):
+                with self.subTest(status=status, call=call.__name__):
+                    answer = reply(status, {"detail": "no"}, location="https://other.test/")
+                    error = await self.failure(answer, call=call)
+                    self.assertIs(type(error), kind)
+                    self.assertEqual((error.reason, error.status), (reason, status))
+
+    async def test_redirects_are_not_followed(self) -> None:
+        """The key would go to whoever is named there."""
+        await self.failure(reply(307, location="https://other.test/"))
+        self.assertEqual(len(self.server.requests), 1)
+
+    async def test_query_too_long(self) -> None:
+        answer = reply(400, {"detail": "Query too long: 600 tokens exceeds maximum of 500"})
+        error = await self.failure(answer)
+        self.assertIsInstance(error, QueryTooLongError)
+        self.assertEqual(error.reason, "query_too_long")
+
+    async def test_message_of_an_error_holds_no_body(self) -> None:
+        error = await self.failure(reply(500, {"detail": "secret hsk_key"}))
+        self.assertEqual(str(error), "server_error (500)")
+
+    async def test_answers_that_are_not_hindsights(self) -> None:
+        for body in (b"<html>Sign in</html>", b"", b'{"results": [', b"[]", b"null", b"\xff{}"):
+            for call in (self.recall, self.retain, self.client.check):
+                with self.subTest(body=body, call=call.__name__):
+                    error = await self.failure(httpx.Response(200, content=body), call=call)
+                    self.assertIsInstance(error, RetryLaterError)
+                    self.assertEqual(error.reason, "bad_answer")
+
+
+class MissingBankTest(ClientCase):
+    """404 means an empty bank only where Hindsight says so."""
+
+    async def test_bank_that_does_not_exist_yet(self) -> None:
+        missing = reply(404, {"detail": "Bank 'bot' not found"})
+        self.server.script.extend([missing, missing])
+        self.assertEqual(await self.recall(), [])
+        self.assertFalse((await self.client.check()).bank_exists)
+
+    async def test_bank_that_does_not_exist_is_no_success_for_a_retain(self) -> None:
+        error = await self.failure(reply(404, {"detail": "Bank 'bot' not found"}), call=self.retain)
+        self.assertIsInstance(error, RetryLaterError)
+
+    async def test_404_of_something_else(self) -> None:
+        path = "/v1/default/banks/bot/memories/recall"
+        for name, body in {
+            "router": '{"detail":"Not Found"}',
+            "page": "<html>404 Not Found</html>",
+            "page that names the path": f"<pre>Cannot POST {path}</pre>",
+            "JSON that names the path": json.dumps({"error": "Not Found", "path": path}),
+            "text that names the path": f"404 page not found: {path}",
+        }.items():
+            for call in (self.recall, self.client.check):
+                with self.subTest(name, call=call.__name__):
+                    error = await self.failure(httpx.Response(404, text=body), call=call)
+                    self.assertEqual(error.reason, "wrong_address")
+
+
+class RetryAfterTest(ClientCase):
+    NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
+
+    async def after(self, value: str | None, status: int = 429, **headers: str) -> float | None:
+        if value is not None:
+            headers["retry_after"] = value
+        error = await self.failure(reply(status, **headers))
+        self.assertIsInstance(error, RetryLaterError)
+        assert isinstance(error, RetryLaterError)
+        return error.after_seconds
+
+    async def test_seconds(self) -> None:
+        for value, expected in (
+            ("0", 0.0),
+            ("7", 7.0),
+            (" 7 ", 7.0),
+            ("86400", MAX_RETRY_AFTER_SECONDS),
+            ("9" * 400, MAX_RETRY_AFTER_SECONDS),
+        ):
+            for status in (429, 503, 500):
+                with self.subTest(value=value[:10], status=status):
+                    self.assertEqual(await self.after(value, status), expected)
+
+    async def test_date_counts_from_the_servers_own_clock(self) -> None:
+        for value, expected in (
+            (datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC), 30.0),
+            (datetime(2026, 3, 4, 11, 0, 0, tzinfo=UTC), 0.0),
+            (datetime(2026, 3, 5, 12, 0, 0, tzinfo=UTC), MAX_RETRY_AFTER_SECONDS),
+        ):
+            with self.subTest(value=value):
+                date = format_datetime(self.NOW, usegmt=True)
+                given_date = format_datetime(value, usegmt=True)
+                self.assertEqual(await self.after(given_date, date=date), expected)
+
+    async def test_date_without_a_date_header(self) -> None:
+        self.assertEqual(
+            await self.after("Wed, 04 Mar 2099 12:00:00 -0000"), MAX_RETRY_AFTER_SECONDS
+        )
+        self.assertEqual(await self.after("Wed, 04 Mar 2009 12:00:00 GMT"), 0.0)
+
+    async def test_date_beside_a_broken_date_header(self) -> None:
+        value = "Wed, 04 Mar 2099 12:00:00 GMT"
+        self.assertEqual(await self.after(value, date="now"), MAX_RETRY_AFTER_SECONDS)
+
+    async def test_garbage_is_none(self) -> None:
+        for value in (
+            None,
+            "",
+            "soon",
+            "-5",
+            "1.5",
+            "nan",
+            "Wed, 99 Mar 2026",
+            "Wed, 04 Mar 99999 12:00:00 GMT",
+            "Wed, 04 Mar 2026 12:00:00 +9999999999999999999999",
+        ):
+            with self.subTest(value=value):
+                self.assertIsNone(await self.after(value))
+
+
+class HeaderFuzzTest(unittest.TestCase):
+    @hypothesis_settings(database=None, deadline=None)
+    @given(value=st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40))
+    def test_no_header_breaks_the_translation(self, value: str) -> None:
+        error = asyncio.run(self.error_after(value))
+        self.assertTrue(
+            error.after_seconds is None or 0 <= error.after_seconds <= MAX_RETRY_AFTER_SECONDS
+        )
+
+    async def error_after(self, value: str) -> RetryLaterError:
+        server = FakeServer()
+        server.script.append(reply(429, retry_after=value))
+        client = server.client()
+        try:
+            with self.assertRaises(RetryLaterError) as caught:
+                await client.check()
+        finally:
+            await client.aclose()
+        return caught.exception
+
+
+class ConnectionTest(ClientCase):
+    async def test_dropped_connection_is_tried_once_more(self) -> None:
+        for error in (
+            httpx.RemoteProtocolError("dropped"),
+            httpx.ReadError("dropped"),
+            httpx.WriteError("dropped"),
+        ):
+            with self.subTest(error=error):
+                self.server.requests.clear()
+                self.server.script.extend([error, reply()])
+                await self.retain()
+                first, second = self.server.requests
+                self.assertEqual(first.content, second.content)
+
+    async def test_dropped_twice_is_unreachable(self) -> None:
+        dropped = httpx.RemoteProtocolError("dropped")
+        error = await self.failure(dropped, dropped)
+        self.assertIsInstance(error, RetryLaterError)
+        self.assertEqual((error.reason, error.status), ("unreachable", None))
+        self.assertEqual(len(self.server.requests), 2)
+
+    async def test_other_faults_are_not_repeated(self) -> None:
+        for fault, reason in (
+            (httpx.ConnectError("refused"), "unreachable"),
+            (httpx.ProxyError("proxy"), "unreachable"),
+            (httpx.DecodingError("gzip"), "unreachable"),
+            (httpx.ConnectTimeout("slow"), "timeout"),
+            (httpx.ReadTimeout("slow"), "timeout"),
+            (httpx.WriteTimeout("slow"), "timeout"),
+            (httpx.PoolTimeout("busy"), "timeout"),
+        ):
+            with self.subTest(fault=fault):
+                self.server.requests.clear()
+                error = await self.failure(fault)
+                self.assertIsInstance(error, RetryLaterError)
+                self.assertEqual(error.reason, reason)
+                self.assertEqual(len(self.server.requests), 1)
+
+    async def test_timeout_after_a_drop(self) -> None:
+        error = await self.failure(httpx.ReadError("dropped"), httpx.ReadTimeout("slow"))
+        self.assertEqual(error.reason, "timeout")
+
+
+class CheckTest(ClientCase):
+    async def test_asks_for_one_tag_and_takes_the_time(self) -> None:
+        times = iter([10.0, 10.25])
+        self.client = self.open(clock=lambda: next(times))
+        health = await self.client.check()
+        self.assertEqual((health.bank_exists, health.seconds), (True, 0.25))
+        (request,) = self.server.requests
+        self.assertEqual(request.method, "GET")
+        self.assertEqual(
+            str(request.url), "http://hindsight.test/v1/default/banks/bot/tags?limit=1"
+        )
+
+    async def test_version_from_either_place(self) -> None:
+        told = reply(content={"api_version": "1.1.0"})
+        for answers, version, paths in (
+            ([told], "1.1.0", ["/v1/version"]),
+            ([reply(404), told], "1.1.0", ["/v1/version", "/version"]),
+            ([reply(), told], "1.1.0", ["/v1/version", "/version"]),
+            ([httpx.ConnectError("refused"), reply(500)], "", ["/v1/version", "/version"]),
+            ([httpx.Response(200, text="<html>"), reply()], "", ["/v1/version", "/version"]),
+        ):
+            with self.subTest(answers=answers):
+                self.server.requests.clear()
+                self.server.script.extend(answers)
+                self.assertEqual(await self.client.version(), version)
+                self.assertEqual([r.url.path for r in self.server.requests], paths)

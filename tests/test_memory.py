@@ -1,0 +1,607 @@
+"""One message: recall under a deadline before it, a stored turn after it, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import tempfile
+import unittest
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import memory as memory_module
+from astrbot_plugin_hindsight_memory.memory import (
+    BREAKER_FAILURES,
+    BREAKER_MAX_PAUSE_SECONDS,
+    BREAKER_PAUSE_SECONDS,
+    REPEAT_SECONDS,
+    Breaker,
+    ChatMemory,
+    Message,
+)
+from astrbot_plugin_hindsight_memory.memory_formatter import MAX_QUERY_UNITS, Speaker, units
+from astrbot_plugin_hindsight_memory.outbox import TurnRecord
+from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
+from astrbot_plugin_hindsight_memory.texts import Texts
+from support import (
+    NOW,
+    Clock,
+    FakeServer,
+    group_origin,
+    make_settings,
+    private_origin,
+    recall_results,
+    reply,
+    scope_of,
+    until,
+)
+
+LONG = "这句话足够长，不需要前面的话。"
+ANN = Speaker("小明", "#3fa2c1")
+BEN = Speaker("小红", "#9b1c22")
+
+
+class Turns:
+    """Where turns go, for tests of what goes there."""
+
+    def __init__(self) -> None:
+        self.records: list[TurnRecord] = []
+
+    async def add(self, turn: TurnRecord) -> None:
+        self.records.append(turn)
+
+
+class MemoryCase(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = FakeServer()
+        self.client = self.server.client()
+        self.addAsyncCleanup(self.client.aclose)
+        self.state = ScopeState.load(folder)
+        assert self.state.hasher
+        self.private = scope_of(private_origin(), self.state.hasher)
+        self.group = scope_of(group_origin(), self.state.hasher)
+        self.clock = Clock()
+        self.turns = Turns()
+        self.memory = self.open()
+
+    def open(self, *, configured: bool = True, deadline: float = 5, **config: Any) -> ChatMemory:
+        settings = make_settings(**config)
+        recall = dataclasses.replace(settings.recall, timeout_seconds=deadline)
+        delivery: Any = self.turns
+        memory = ChatMemory(
+            dataclasses.replace(settings, recall=recall),
+            self.state,
+            self.client if configured else None,
+            delivery,
+            monotonic=self.clock,
+        )
+        self.addAsyncCleanup(memory.aclose)
+        return memory
+
+    def message(self, words: str = LONG, scope: Scope | None = None, **changes: Any) -> Message:
+        values = {
+            "scope": scope or self.private,
+            "speaker": ANN,
+            "raw": words,
+            "words": words,
+            "quoted": "",
+            "stored": words,
+            "at": NOW,
+            "texts": Texts("zh"),
+            "bot": Speaker("助手"),
+        }
+        return Message(**values | changes)
+
+    async def recall(self, words: str = LONG, scope: Scope | None = None, **changes: Any) -> str:
+        task = self.memory.start_recall(self.message(words, scope, **changes))
+        assert task is not None
+        return await task
+
+    def queries(self) -> list[str]:
+        return [body["query"] for body in self.server.bodies]
+
+
+class AdmitTest(MemoryCase):
+    def admitted(self, scope: Scope | Skip, **named: Any) -> Scope | Skip:
+        return self.open(**named).admit(scope)
+
+    async def test_reasons(self) -> None:
+        self.assertEqual(self.admitted(self.private), self.private)
+        self.assertEqual(self.admitted(self.group), self.group)
+        for scope, named, reason in (
+            (Skip.SYNTHETIC, {}, Skip.SYNTHETIC),
+            (self.private, {"configured": False}, Skip.NOT_CONFIGURED),
+            (self.private, {"enable_private_memory": False}, Skip.PRIVATE_DISABLED),
+            (self.group, {"enable_group_memory": False}, Skip.GROUP_DISABLED),
+        ):
+            with self.subTest(reason):
+                self.assertEqual(self.admitted(scope, **named), reason)
+        self.assertEqual(self.admitted(self.group, enable_private_memory=False), self.group)
+        self.assertEqual(self.admitted(self.private, enable_group_memory=False), self.private)
+
+    async def test_switch_of_one_chat(self) -> None:
+        self.state.switch(self.private, on=False)
+        self.assertEqual(self.memory.admit(self.private), Skip.CHAT_OFF)
+        self.assertEqual(self.memory.admit(self.group), self.group)
+        self.state.switch(self.private, on=True)
+        self.assertEqual(self.memory.admit(self.private), self.private)
+
+    async def test_skips_are_counted_by_reason(self) -> None:
+        for reason in (Skip.CHAT_OFF, Skip.CHAT_OFF, Skip.SYNTHETIC):
+            self.memory.skip(reason)
+        self.assertEqual(self.memory.figures.skips, {Skip.CHAT_OFF: 2, Skip.SYNTHETIC: 1})
+
+
+class RecallTest(MemoryCase):
+    async def test_block_and_report(self) -> None:
+        results = recall_results("喜欢茶", "养猫", scope=self.private)
+        self.server.script.append(reply(content=results))
+        block = await self.recall()
+        self.assertIn("\n- 喜欢茶\n- 养猫\n", block)
+        report = self.memory.report(self.private)
+        assert report
+        self.assertEqual((report.block, report.query, report.failure), (block, LONG, ""))
+        self.assertEqual([m.text for m in report.memories], ["喜欢茶", "养猫"])
+        self.assertEqual(self.memory.figures.recalls, 1)
+        self.assertIsNone(self.memory.report(self.group))
+
+    async def test_request_is_bound_to_the_chat(self) -> None:
+        for scope in (self.private, self.group):
+            for match_umo, number in ((True, 4), (False, 3)):
+                with self.subTest(kind=scope.kind, match_umo=match_umo):
+                    self.memory = self.open(recall={"match_umo": match_umo})
+                    await self.recall(scope=scope)
+                    body = self.server.bodies[-1]
+                    self.assertEqual(body["tags"], list(scope.tags[:number]))
+                    self.assertEqual(body["tags_match"], "all_strict")
+
+    async def test_group_event_without_group_id_always_matches_on_umo(self) -> None:
+        assert self.state.hasher
+        scope = scope_of(group_origin(group_id=""), self.state.hasher)
+        self.memory = self.open(recall={"match_umo": False})
+        await self.recall(scope=scope)
+        self.assertEqual(self.server.bodies[-1]["tags"], list(scope.tags))
+
+    async def test_settings_and_local_time_are_sent(self) -> None:
+        self.memory = self.open(recall={"budget": "high", "max_tokens": 256})
+        await self.recall()
+        body = self.server.bodies[-1]
+        self.assertEqual((body["budget"], body["max_tokens"]), ("high", 256))
+        self.assertEqual(body["query_timestamp"], "2026-03-04T12:30:05+00:00")
+
+    async def test_results_of_another_chat_are_never_shown(self) -> None:
+        results = recall_results("秘密", scope=self.group)
+        self.server.script.append(reply(content=results))
+        self.assertEqual(await self.recall(), "")
+
+    async def test_memories_below_the_floor_are_left_out(self) -> None:
+        for floor, shown in ((0.5, ["just", "high"]), (0, ["high", "none", "low", "just"])):
+            with self.subTest(floor=floor):
+                self.memory = self.open(recall={"min_score": floor})
+                content = recall_results("high", "none", "low", "just", scope=self.private)
+                scores = (0.9, None, 0.49, 0.5)
+                for result, score in zip(content["results"], scores, strict=True):
+                    result["scores"] = {"final": score}
+                self.server.script.append(reply(content=content))
+                block = await self.recall()
+                for text in ("high", "none", "low", "just"):
+                    self.assertEqual(f"- {text}" in block, text in shown)
+
+    async def test_speaker_is_named_in_groups_only(self) -> None:
+        for scope, named in ((self.group, True), (self.private, False)):
+            with self.subTest(scope.kind):
+                results = recall_results("喜欢茶", scope=scope)
+                self.server.script.append(reply(content=results))
+                block = await self.recall(scope=scope)
+                self.assertEqual("小明#3fa2c1" in block, named)
+
+    async def test_no_words_no_recall(self) -> None:
+        for words in ("", "？！", "😀"):
+            with self.subTest(words):
+                self.assertIsNone(self.memory.start_recall(self.message(words)))
+        self.assertEqual(self.server.requests, [])
+        self.assertEqual(self.memory.figures.skips, {Skip.NO_WORDS: 3})
+
+    async def test_query_too_long_once_more_with_half(self) -> None:
+        self.server.script.append(reply(400, {"detail": "Query too long"}))
+        await self.recall("茶" * 100)
+        self.assertEqual(self.queries(), ["茶" * 100, "茶" * 50])
+        self.server.requests.clear()
+        self.server.script.extend([reply(400, {"detail": "Query too long"})] * 2)
+        self.assertEqual(await self.recall("茶" * 100), "")
+        self.assertEqual(len(self.server.requests), 2)
+        self.assertEqual(self.memory.figures.failures, {"query_too_long": 1})
+
+    async def test_failures_are_silent_and_counted(self) -> None:
+        for answer, reason in (
+            (reply(401), "unauthorized"),
+            (reply(422), "rejected"),
+            (reply(500), "server_error"),
+            (httpx.ConnectError("refused"), "unreachable"),
+            (httpx.Response(200, text="<html>"), "bad_answer"),
+        ):
+            with self.subTest(reason):
+                self.memory = self.open()
+                self.server.script.append(answer)
+                self.assertEqual(await self.recall(), "")
+                report = self.memory.report(self.private)
+                assert report
+                self.assertEqual((report.failure, report.block), (reason, ""))
+                self.assertEqual(self.memory.figures.failures, {reason: 1})
+                self.assertEqual(self.memory.figures.recalls, 0)
+
+    async def test_malformed_answer_breaks_no_reply(self) -> None:
+        for content in ({"results": 5}, {"results": [{"text": "a", "tags": 5}]}):
+            with self.subTest(content=content):
+                self.server.script.append(reply(content=content))
+                self.assertEqual(await self.recall(), "")
+
+    async def test_deadline_cancels_the_request(self) -> None:
+        self.server.gate.clear()
+        self.memory = self.open(deadline=0.01)
+        self.assertEqual(await self.recall(), "")
+        self.assertEqual(self.server.cancelled, 1)
+        self.assertEqual(self.memory.figures.failures, {"deadline": 1})
+
+    async def test_deadline_covers_both_tries(self) -> None:
+        self.server.script.append(reply(400, {"detail": "Query too long"}))
+
+        def second(_: httpx.Request) -> httpx.Response:
+            self.server.gate.clear()
+            return reply()
+
+        self.server.otherwise = second
+        self.memory = self.open(deadline=0.05)
+        self.assertEqual(await self.recall("茶" * 100), "")
+        self.assertEqual((len(self.server.requests), self.server.cancelled), (2, 1))
+
+    async def test_closing_cancels_what_is_running(self) -> None:
+        self.server.gate.clear()
+        task = self.memory.start_recall(self.message())
+        assert task
+        await until(lambda: self.server.waiting)
+        await self.memory.aclose()
+        self.assertTrue(task.cancelled())
+        self.assertEqual(self.server.cancelled, 1)
+
+    async def test_durations_are_kept(self) -> None:
+        def slow(_: httpx.Request) -> httpx.Response:
+            self.clock.now += 0.25
+            return reply()
+
+        self.server.otherwise = slow
+        await self.recall()
+        self.assertEqual(list(self.memory.figures.timings), [0.25])
+
+    async def test_reports_are_bounded(self) -> None:
+        self.enterContext(mock.patch.object(memory_module, "MAX_CHATS_IN_MEMORY", 1))
+        await self.recall()
+        await self.recall(scope=self.group)
+        self.assertIsNone(self.memory.report(self.private))
+        self.assertIsNotNone(self.memory.report(self.group))
+
+
+class PreviousWordsTest(MemoryCase):
+    """Short words are preceded by the same person's last ones in the same chat."""
+
+    async def test_same_person_same_chat(self) -> None:
+        await self.recall("我在想喝什么茶好呢")
+        await self.recall("为什么？")
+        await self.recall("真的？")
+        self.assertEqual(self.queries()[1:], ["我在想喝什么茶好呢 为什么？", "为什么？ 真的？"])
+
+    async def test_nobody_elses_and_no_other_chats(self) -> None:
+        assert self.state.hasher
+        other = scope_of(group_origin("70002"), self.state.hasher)
+        await self.recall("秘密的话", self.group)
+        await self.recall("谁？", self.group, speaker=BEN)
+        await self.recall("谁？", self.private)
+        await self.recall("谁？", other)
+        self.assertEqual(self.queries()[1:], ["谁？"] * 3)
+
+    async def test_two_unknown_people_are_not_one(self) -> None:
+        assert self.state.hasher
+        nobody = Speaker("用户", self.state.hasher.pseudonym(self.group, "unknown"))
+        await self.recall("秘密的话", self.group, speaker=nobody)
+        await self.recall("谁？", self.group, speaker=nobody)
+        self.assertEqual(self.queries()[1:], ["谁？"])
+
+    async def test_long_words_stand_alone_and_queries_are_bounded(self) -> None:
+        await self.recall("茶" * 1000)
+        await self.recall(LONG)
+        await self.recall("茶" * 1000)
+        await self.recall("好？")
+        self.assertEqual(self.queries()[1], LONG)
+        self.assertTrue(self.queries()[3].endswith("茶 好？"))
+        self.assertTrue(all(units(query) <= MAX_QUERY_UNITS for query in self.queries()))
+
+    async def test_quoted_words_are_asked_for_too(self) -> None:
+        await self.recall("对吗？", quoted="小明喜欢茶")
+        await self.recall("", quoted="小明喜欢咖啡")
+        self.assertEqual(self.queries(), ["小明喜欢茶 对吗？", "对吗？ 小明喜欢咖啡"])
+
+    async def test_number_of_remembered_people_is_bounded(self) -> None:
+        self.enterContext(mock.patch.object(memory_module, "MAX_CHATS_IN_MEMORY", 1))
+        await self.recall("先说的话", self.group)
+        await self.recall("后说的话", self.group, speaker=BEN)
+        await self.recall("谁？", self.group)
+        self.assertEqual(self.queries()[2], "谁？")
+
+
+class OutageTest(MemoryCase):
+    """An outage costs a few deadlines, then nothing; afterwards all goes on by itself."""
+
+    def setUp(self) -> None:
+        self.enterContext(mock.patch.object(memory_module, "BREAKER_PAUSE_SECONDS", 0.0))
+        self.probes: list[bool] = []
+
+    def break_server(
+        self, fault: Callable[[], Any] = lambda: httpx.ConnectError("refused")
+    ) -> None:
+        self.server.otherwise = lambda _: fault()
+
+    def heal_server(self) -> None:
+        self.server.otherwise = lambda _: reply()
+
+    def probed(self) -> int:
+        return sum(request.method == "GET" for request in self.server.requests)
+
+    async def fail_recalls(self, times: int = BREAKER_FAILURES) -> None:
+        for _ in range(times):
+            self.assertEqual(await self.recall(), "")
+
+    async def test_life_cycle(self) -> None:
+        self.break_server()
+        await self.fail_recalls()
+        recalls = len(self.server.bodies)
+        self.assertEqual(recalls, BREAKER_FAILURES)
+        self.assertIsNone(self.memory.start_recall(self.message()))
+        self.assertEqual(self.memory.figures.skips, {Skip.BREAKER_OPEN: 1})
+        self.assertEqual(len(self.server.bodies), recalls)
+        await until(lambda: self.probed() >= 3)
+        self.assertEqual(self.memory.breaker.state, "open")
+        self.heal_server()
+        await until(lambda: self.memory.breaker.state == "half_open")
+        trial = self.memory.start_recall(self.message())
+        self.assertIsNone(self.memory.start_recall(self.message()))
+        assert trial
+        await trial
+        self.assertEqual(self.memory.breaker.state, "closed")
+        await self.recall()
+
+    async def test_failed_trial_opens_again(self) -> None:
+        self.break_server()
+        await self.fail_recalls()
+        self.heal_server()
+        await until(lambda: self.memory.breaker.state == "half_open")
+        self.server.script.append(reply(500))
+        await self.fail_recalls(1)
+        self.assertIsNone(self.memory.start_recall(self.message()))
+        await until(lambda: self.memory.breaker.state == "half_open")
+        await self.recall()
+        self.assertEqual(self.memory.breaker.state, "closed")
+
+    async def test_success_between_failures_keeps_it_closed(self) -> None:
+        for _ in range(BREAKER_FAILURES):
+            self.break_server()
+            await self.fail_recalls(BREAKER_FAILURES - 1)
+            self.heal_server()
+            await self.recall()
+        self.assertEqual(self.memory.breaker.state, "closed")
+
+    async def test_rejected_queries_do_not_open_it(self) -> None:
+        self.break_server(lambda: reply(422))
+        await self.fail_recalls(BREAKER_FAILURES * 2)
+        self.assertEqual(self.memory.breaker.state, "closed")
+
+    async def test_silent_server_opens_it_and_fails_the_probe(self) -> None:
+        self.enterContext(mock.patch.object(memory_module, "PROBE_SECONDS", 0.01))
+        self.memory = self.open(deadline=0.01)
+        self.server.gate.clear()
+        await self.fail_recalls()
+        self.assertIsNone(self.memory.start_recall(self.message()))
+        await until(lambda: self.server.cancelled > BREAKER_FAILURES)
+        self.assertEqual(self.memory.breaker.state, "open")
+        self.server.gate.set()
+        await until(lambda: self.memory.breaker.state == "half_open")
+
+    async def half_open(self) -> None:
+        self.break_server()
+        await self.fail_recalls()
+        self.heal_server()
+        await until(lambda: self.memory.breaker.state == "half_open")
+
+    async def test_cancelled_trial_lets_the_next_one_try(self) -> None:
+        await self.half_open()
+        self.server.gate.clear()
+        trial = self.memory.start_recall(self.message())
+        assert trial
+        await until(lambda: self.server.waiting)
+        trial.cancel()
+        await asyncio.gather(trial, return_exceptions=True)
+        self.server.gate.set()
+        await self.recall()
+        self.assertEqual(self.memory.breaker.state, "closed")
+
+    async def test_trial_cancelled_before_it_began_lets_the_next_one_try(self) -> None:
+        await self.half_open()
+        trial = self.memory.start_recall(self.message())
+        assert trial
+        trial.cancel()
+        await asyncio.gather(trial, return_exceptions=True)
+        self.assertIsNotNone(self.memory.start_recall(self.message()))
+
+    async def test_unforeseen_error_in_the_trial_does_not_end_recall_for_ever(self) -> None:
+        await self.half_open()
+        self.server.script.append(reply(content={"results": 5}))
+        trial = self.memory.start_recall(self.message())
+        assert trial
+        await asyncio.gather(trial, return_exceptions=True)
+        await until(lambda: self.memory.breaker.state != "open")
+        self.assertIsNotNone(self.memory.start_recall(self.message()))
+
+    async def test_cancelled_recall_is_no_failure(self) -> None:
+        for _ in range(BREAKER_FAILURES):
+            self.server.gate.clear()
+            task = self.memory.start_recall(self.message())
+            assert task
+            await until(lambda: self.server.waiting)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.assertEqual(self.memory.breaker.state, "closed")
+
+
+class BreakerTest(unittest.IsolatedAsyncioTestCase):
+    """The pauses between probes, seen through the injected sleep."""
+
+    async def asyncSetUp(self) -> None:
+        self.pauses: list[float] = []
+        self.answers: list[bool] = []
+        self.breaker = Breaker(self.probe, self.sleep)
+        self.addAsyncCleanup(self.breaker.aclose)
+
+    async def probe(self) -> bool:
+        return self.answers.pop(0)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async def open(self, *answers: bool) -> None:
+        self.answers = [*answers]
+        for _ in range(BREAKER_FAILURES):
+            self.breaker.enter()
+            self.breaker.failed()
+        await until(lambda: self.breaker.state == "half_open")
+
+    async def test_pauses_double_up_to_the_longest(self) -> None:
+        await self.open(*[False] * 8, True)
+        expected = [min(BREAKER_PAUSE_SECONDS * 2**n, BREAKER_MAX_PAUSE_SECONDS) for n in range(9)]
+        self.assertEqual(self.pauses, expected)
+
+    async def test_failed_trial_doubles_and_success_resets(self) -> None:
+        await self.open(True)
+        self.answers = [True, True]
+        self.assertTrue(self.breaker.enter())
+        self.breaker.failed()
+        await until(lambda: self.breaker.state == "half_open")
+        self.assertEqual(self.pauses, [BREAKER_PAUSE_SECONDS, BREAKER_PAUSE_SECONDS * 2])
+        self.assertTrue(self.breaker.enter())
+        self.breaker.succeeded()
+        await self.open(True)
+        self.assertEqual(self.pauses[2:], [BREAKER_PAUSE_SECONDS])
+
+    async def test_late_failures_of_earlier_recalls_open_it_once(self) -> None:
+        await self.open(True)
+        self.breaker.failed()
+        self.assertEqual(self.breaker.state, "half_open")
+        self.assertEqual(len(self.pauses), 1)
+
+    async def test_closing_ends_the_probe(self) -> None:
+        asked = asyncio.Event()
+
+        async def endless() -> bool:
+            asked.set()
+            return await asyncio.get_running_loop().create_future()
+
+        breaker = Breaker(endless, self.sleep)
+        for _ in range(BREAKER_FAILURES):
+            breaker.failed()
+        await asked.wait()
+        await breaker.aclose()
+        self.assertEqual(breaker.state, "open")
+        self.assertEqual(len(asyncio.all_tasks()), 1)
+
+
+class RememberTest(MemoryCase):
+    async def remember(self, *turn: Message, answer: str = "好的") -> TurnRecord:
+        later: datetime = turn[0].at + timedelta(seconds=2)
+        await self.memory.remember(turn, answer, later)
+        return self.turns.records[-1]
+
+    async def test_turn(self) -> None:
+        turn = await self.remember(self.message("我喜欢茶", stored="[图片] 我喜欢茶"))
+        self.assertEqual(turn.chat, self.private.chat)
+        self.assertEqual(
+            [(line.pseudonym, line.text) for line in turn.lines],
+            [
+                ("#3fa2c1", "小明#3fa2c1 (2026-03-04T12:30:05+00:00): [图片] 我喜欢茶"),
+                ("", "助手 (2026-03-04T12:30:07+00:00): 好的"),
+            ],
+        )
+        self.assertEqual(self.memory.figures.turns, 1)
+        self.assertEqual(self.server.requests, [])
+
+    async def test_header(self) -> None:
+        for scope in (self.private, self.group):
+            with self.subTest(scope.kind):
+                header = (await self.remember(self.message(scope=scope))).header
+                self.assertEqual(header["tags"], list(scope.tags))
+                self.assertEqual(header["timestamp"], "2026-03-04T12:30:05+00:00")
+                self.assertEqual(
+                    header["metadata"],
+                    {
+                        "plugin": "astrbot_plugin_hindsight_memory",
+                        "kind": scope.kind,
+                        "platform": "aiocqhttp",
+                    },
+                )
+                self.assertIn("“助手”是助手", header["context"])
+                self.assertIn({"private": "私聊", "group": "群聊"}[scope.kind], header["context"])
+
+    async def test_retain_keeps_all_tags_whatever_the_reads_do(self) -> None:
+        self.memory = self.open(recall={"match_umo": False})
+        self.assertEqual(len((await self.remember(self.message())).header["tags"]), 4)
+
+    async def test_nothing_said_leaves_no_line(self) -> None:
+        turn = await self.remember(self.message("", stored=""))
+        self.assertEqual([line.pseudonym for line in turn.lines], [""])
+
+    async def test_what_was_added_while_the_bot_worked_belongs_to_the_turn(self) -> None:
+        turn = await self.remember(self.message("我喜欢茶"), self.message("请记住"))
+        said = [line.text.rpartition(": ")[2] for line in turn.lines]
+        self.assertEqual(said, ["我喜欢茶", "请记住", "好的"])
+        self.assertTrue(turn.urgent)
+
+    async def test_same_words_within_the_hour_are_kept_once(self) -> None:
+        for _ in range(2):
+            await self.remember(self.message("我喜欢茶"))
+        self.assertEqual(len(self.turns.records), 1)
+        self.assertEqual(self.memory.figures.repeated, 2)
+        other = await self.remember(self.message("我喜欢茶", self.group))
+        self.assertEqual(len(other.lines), 2)
+        ben = await self.remember(self.message("我喜欢茶", speaker=BEN), answer="嗯")
+        self.assertEqual(len(ben.lines), 2)
+        self.clock.now += REPEAT_SECONDS + 1
+        self.assertEqual(len((await self.remember(self.message("我喜欢茶"))).lines), 2)
+
+    async def test_whoever_opted_out_is_not_stored(self) -> None:
+        await self.memory.remember([self.message(private_to_speaker=True)], "好的", NOW)
+        self.assertEqual(self.turns.records, [])
+
+    async def test_plain_wish_is_urgent(self) -> None:
+        self.assertTrue((await self.remember(self.message("请记住我喜欢茶"))).urgent)
+        self.assertFalse((await self.remember(self.message("我喜欢茶"))).urgent)
+
+    async def test_switched_off_between_question_and_answer(self) -> None:
+        message = self.message()
+        await self.recall()
+        self.state.switch(self.private, on=False)
+        await self.memory.remember([message], "好的", NOW)
+        self.assertEqual(self.turns.records, [])
+        self.assertEqual(self.memory.figures.turns, 0)
+
+
+class SearchTest(MemoryCase):
+    async def test_finds_in_the_chat_only(self) -> None:
+        self.server.script.append(reply(content=recall_results("喜欢茶", scope=self.private)))
+        found = await self.memory.search(self.private, "茶", NOW)
+        self.assertEqual([memory.text for memory in found], ["喜欢茶"])
+        self.assertEqual(self.server.bodies[0]["tags"], list(self.private.tags))
+        self.assertIsNone(self.memory.report(self.private))

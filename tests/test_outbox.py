@@ -1,0 +1,454 @@
+"""Turns survive on disk, in order, once each, whatever the disk does."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import outbox as outbox_module
+from astrbot_plugin_hindsight_memory.outbox import (
+    DATABASE_FILE,
+    MAX_WINDOW_CHARS,
+    Line,
+    Outbox,
+    OutboxFigures,
+    TurnRecord,
+    Window,
+    outbox_exists,
+)
+from support import Disk, turn_of
+
+A, B, C = "a" * 32, "b" * 32, "c" * 32
+DAY = "2026-03-04"
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+
+def words(window: Window) -> list[str]:
+    """What was said in each turn of a window."""
+    return [turn[0].text.rpartition(": ")[2] for turn in window.turns]
+
+
+class OutboxCase(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = self.folder / DATABASE_FILE
+        self.outbox = self.open()
+
+    def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
+        connect = disk.connect if disk else None
+        outbox = Outbox(self.folder, every_n_turns=every, connect=connect)
+        if not closed:
+            self.addAsyncCleanup(outbox.aclose)
+        return outbox
+
+    async def add(self, *texts: str, chat: str = A, urgent: bool = False) -> list[bool]:
+        turns = [turn_of(chat, text, urgent=urgent) for text in texts]
+        return [place.sealed for place in await self.outbox.add(turns)]
+
+    async def next(self, *excluding: str) -> Window:
+        window = await self.outbox.next_window(excluding=excluding)
+        assert window is not None
+        return window
+
+    async def figures(self) -> OutboxFigures:
+        return await self.outbox.figures(day=DAY)
+
+    async def drain(self) -> list[str]:
+        """Takes everything that is sealed, in the order of delivery."""
+        found: list[str] = []
+        while window := await self.outbox.next_window():
+            found += words(window)
+            await self.outbox.delivered(window, day=DAY)
+        return found
+
+
+class SealingTest(OutboxCase):
+    async def test_number_of_turns_fills_a_window(self) -> None:
+        self.assertEqual(await self.add("1", "2"), [False, False])
+        self.assertIsNone(await self.outbox.next_window())
+        self.assertEqual(await self.add("3", "4"), [True, False])
+        self.assertEqual(words(await self.next()), ["1", "2", "3"])
+
+    async def test_size_fills_a_window(self) -> None:
+        half = "x" * (MAX_WINDOW_CHARS // 2)
+        self.assertEqual(await self.add("small", half, half), [False, False, True])
+        self.assertEqual(await self.add("x" * MAX_WINDOW_CHARS), [True])
+
+    async def test_urgent_turn_takes_the_earlier_ones_along(self) -> None:
+        await self.add("1")
+        self.assertEqual(await self.add("2", urgent=True), [True])
+        self.assertEqual(words(await self.next()), ["1", "2"])
+
+    async def test_chats_do_not_fill_each_others_windows(self) -> None:
+        await self.add("a1", "a2")
+        self.assertEqual(await self.add("b1", "b2", chat=B), [False, False])
+        self.assertEqual((await self.figures()).open_turns, 4)
+
+    async def test_seal_some(self) -> None:
+        (first,) = await self.outbox.add([turn_of(A, "a")])
+        await self.outbox.add([turn_of(B, "b")])
+        await self.outbox.seal([first.window_id, 999])
+        self.assertEqual(await self.drain(), ["a"])
+        self.assertEqual((await self.figures()).open_turns, 1)
+
+    async def test_seal_all_and_twice(self) -> None:
+        await self.add("a")
+        await self.add("b", chat=B)
+        await self.outbox.seal()
+        await self.outbox.seal()
+        self.assertEqual((await self.figures()).waiting, 2)
+        self.assertEqual(await self.drain(), ["a", "b"])
+
+    async def test_turn_after_the_seal_begins_another_window(self) -> None:
+        await self.add("1")
+        await self.outbox.seal()
+        await self.add("2")
+        self.assertEqual(words(await self.next()), ["1"])
+
+
+class WindowTest(OutboxCase):
+    async def test_names(self) -> None:
+        await self.add("1", urgent=True)
+        await self.add("2", urgent=True)
+        first = await self.next()
+        await self.outbox.delivered(first, day=DAY)
+        second = await self.next()
+        for window in (first, second):
+            self.assertRegex(window.document_id, rf"\A{A[:24]}-{UUID}\Z")
+            self.assertRegex(window.operation_id, rf"\A{UUID}\Z")
+        names = {w.document_id for w in (first, second)} | {w.operation_id for w in (first, second)}
+        self.assertEqual(len(names), 4)
+
+    async def test_content_and_header_come_back_as_they_were(self) -> None:
+        header = {"tags": ["标", "签"], "metadata": {"a": "b"}, "context": "'\"\n"}
+        lines = (Line("#0a0b0c", "小明#0a0b0c (t): 'quoted' \U0001f600"), Line("", "助手 (t): 好"))
+        await self.outbox.add([TurnRecord(A, header, lines), TurnRecord(A, {}, lines[:1])])
+        await self.outbox.seal()
+        window = await self.next()
+        self.assertEqual(window.chat, A)
+        self.assertEqual(window.header, header)
+        self.assertEqual(window.turns, (lines, lines[:1]))
+        self.assertEqual(window.chars, sum(len(x.text) + 1 for x in (*lines, lines[0])))
+
+    async def test_same_until_it_is_delivered(self) -> None:
+        await self.add("1", urgent=True)
+        self.assertEqual(await self.next(), await self.next())
+
+    async def test_renewed_operation_keeps_the_document(self) -> None:
+        await self.add("1", urgent=True)
+        before = await self.next()
+        await self.outbox.renew_operation(before)
+        after = await self.next()
+        self.assertNotEqual(after.operation_id, before.operation_id)
+        self.assertEqual(after.document_id, before.document_id)
+        self.assertEqual(after.turns, before.turns)
+
+
+class OrderTest(OutboxCase):
+    async def test_oldest_first_and_exclusion(self) -> None:
+        for chat, text in ((A, "a1"), (B, "b1"), (A, "a2"), (C, "c1")):
+            await self.add(text, chat=chat, urgent=True)
+        self.assertEqual(words(await self.next()), ["a1"])
+        self.assertEqual(words(await self.next(A)), ["b1"])
+        self.assertEqual(words(await self.next(A, B)), ["c1"])
+        self.assertIsNone(await self.outbox.next_window(excluding=[A, B, C]))
+        self.assertEqual(await self.drain(), ["a1", "b1", "a2", "c1"])
+
+    async def test_split_halves_stay_in_place(self) -> None:
+        await self.add("1", "2", "3")
+        await self.add("4", urgent=True)
+        whole = await self.next()
+        self.assertTrue(await self.outbox.split(whole))
+        first = await self.next()
+        self.assertEqual(words(first), ["1"])
+        self.assertNotEqual(first.document_id, whole.document_id)
+        self.assertNotEqual(first.operation_id, whole.operation_id)
+        self.assertEqual(first.header, whole.header)
+        self.assertEqual(first.chars, sum(len(x.text) + 1 for x in first.turns[0]))
+        self.assertEqual((await self.figures()).waiting, 3)
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
+
+    async def test_split_of_a_half_stays_in_place(self) -> None:
+        self.outbox = self.open(every=4)
+        await self.add("1", "2", "3", "4")
+        await self.add("5", urgent=True)
+        for _ in range(2):
+            self.assertTrue(await self.outbox.split(await self.next()))
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5"])
+
+    async def test_split_down_to_single_lines(self) -> None:
+        await self.add("1", urgent=True)
+        whole = await self.next()
+        self.assertTrue(await self.outbox.split(whole))
+        question = await self.next()
+        self.assertEqual(question.turns, ((whole.turns[0][0],),))
+        self.assertFalse(await self.outbox.split(question))
+        await self.outbox.delivered(question, day=DAY)
+        self.assertEqual((await self.next()).turns, ((whole.turns[0][1],),))
+
+    async def test_split_of_a_window_that_is_gone_makes_none(self) -> None:
+        await self.add("1", "2", "3")
+        window = await self.next()
+        await self.outbox.delivered(window, day=DAY)
+        await self.outbox.split(window)
+        self.assertIsNone(await self.outbox.next_window())
+        self.assertEqual((await self.figures()).waiting, 0)
+
+
+class CountsTest(OutboxCase):
+    async def test_delivered_counts_once(self) -> None:
+        await self.add("1", urgent=True)
+        window = await self.next()
+        for _ in range(2):
+            await self.outbox.delivered(window, day=DAY)
+        figures = await self.figures()
+        self.assertEqual((figures.sent, figures.waiting), (1, 0))
+        self.assertEqual((figures.sent_chars, figures.sent_chars_today), (window.chars,) * 2)
+
+    async def test_day_counts_for_itself(self) -> None:
+        for day in (DAY, "2026-03-05"):
+            await self.add("1", urgent=True)
+            await self.outbox.delivered(await self.next(), day=day)
+        figures = await self.outbox.figures(day="2026-03-05")
+        self.assertEqual(figures.sent_chars, 2 * figures.sent_chars_today)
+        self.assertEqual((await self.outbox.figures(day="2026-03-06")).sent_chars_today, 0)
+
+    async def test_aside_and_back(self) -> None:
+        for text, reason in (("1", "rejected"), ("2", "rejected"), ("3", "too_large")):
+            await self.add(text, urgent=True)
+            await self.outbox.set_aside(await self.next(), reason)
+        await self.add("4", urgent=True)
+        figures = await self.figures()
+        self.assertEqual(figures.aside, {"rejected": 2, "too_large": 1})
+        self.assertEqual(figures.waiting, 1)
+        self.assertEqual(words(await self.next()), ["4"])
+        self.assertEqual(await self.outbox.retry_aside(), 3)
+        self.assertEqual(await self.outbox.retry_aside(), 0)
+        self.assertEqual((await self.figures()).aside, {})
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
+
+    async def test_figures_survive_a_restart(self) -> None:
+        await self.add("1", urgent=True)
+        await self.outbox.delivered(await self.next(), day=DAY)
+        await self.add("2", urgent=True)
+        await self.add("3")
+        before = await self.figures()
+        again = self.open()
+        self.assertEqual(await again.figures(day=DAY), before)
+
+
+class BoundsTest(OutboxCase):
+    async def test_number_of_windows(self) -> None:
+        self.enterContext(mock.patch.object(outbox_module, "MAX_WINDOWS", 3))
+        for n in range(5):
+            await self.add(str(n), urgent=True)
+        figures = await self.figures()
+        self.assertEqual((figures.waiting, figures.dropped), (3, 2))
+        self.assertEqual(await self.drain(), ["2", "3", "4"])
+
+    async def test_number_of_windows_when_all_are_sealed_at_once(self) -> None:
+        self.enterContext(mock.patch.object(outbox_module, "MAX_WINDOWS", 1))
+        await self.add("1")
+        await self.add("2", chat=B)
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["2"])
+
+    async def test_age_is_running_time(self) -> None:
+        await self.add("old", urgent=True)
+        self.assertEqual(await self.outbox.age(60, limit=100), 0)
+        await self.add("young", urgent=True)
+        await self.add("open")
+        again = self.open()  # a restart does not make it younger
+        self.assertEqual(await again.age(50, limit=100), 1)
+        figures = await again.figures(day=DAY)
+        self.assertEqual((figures.waiting, figures.dropped), (1, 1))
+        window = await again.next_window()
+        assert window
+        self.assertEqual(words(window), ["young"])
+
+    async def test_age_spares_what_is_open_or_aside(self) -> None:
+        await self.add("aside", urgent=True)
+        await self.outbox.set_aside(await self.next(), "rejected")
+        await self.add("open")
+        self.assertEqual(await self.outbox.age(1000, limit=100), 0)
+        self.assertEqual((await self.figures()).open_turns, 1)
+
+    async def test_dropped_windows_leave_no_text_behind(self) -> None:
+        await self.add("needle in the hay", urgent=True)
+        await self.outbox.age(1000, limit=100)
+        db = sqlite3.connect(self.path)
+        self.addCleanup(db.close)
+        self.assertEqual(db.execute("SELECT COUNT(*) FROM turns").fetchone(), (0,))
+
+
+class FilesTest(OutboxCase):
+    async def test_existence(self) -> None:
+        self.assertFalse(outbox_exists(self.folder))
+        await self.add("1")
+        self.assertTrue(outbox_exists(self.folder))
+
+    async def test_files_are_for_their_owner_only(self) -> None:
+        await self.add("1")
+        files = list(self.folder.iterdir())
+        self.assertIn(self.path, files)
+        for path in files:
+            with self.subTest(path.name):
+                self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
+    async def test_reopening_loses_nothing(self) -> None:
+        first = self.open(closed=True)
+        await first.add([turn_of(A, "1"), turn_of(A, "2", urgent=True), turn_of(A, "3")])
+        before = await first.next_window()
+        await first.aclose()
+        self.assertEqual(await self.next(), before)
+        await self.add("4", urgent=True)
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
+
+    async def test_a_killed_run_loses_nothing(self) -> None:
+        """Nothing is closed: the next run finds what was committed."""
+        await self.add("1", "2", "3", "4")
+        self.outbox = self.open()
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
+
+    async def test_closing_before_any_use(self) -> None:
+        outbox = self.open(closed=True)
+        await outbox.aclose()
+        self.assertFalse(outbox_exists(self.folder))
+
+    async def test_closing_twice_does_nothing(self) -> None:
+        outbox = self.open(closed=True)
+        await outbox.add([turn_of()])
+        await outbox.aclose()
+        await outbox.aclose()
+
+
+class CorruptTest(OutboxCase):
+    async def test_garbage_is_kept_and_replaced(self) -> None:
+        garbage = b"this is no database " * 500
+        self.path.write_bytes(garbage)
+        await self.add("1", urgent=True)
+        figures = await self.figures()
+        self.assertRegex(figures.moved_aside, r"corrupt")
+        self.assertEqual((self.folder / figures.moved_aside).read_bytes(), garbage)
+        self.assertEqual(await self.drain(), ["1"])
+
+    async def test_second_time_gets_another_name(self) -> None:
+        names = set()
+        for content in (b"first " * 500, b"second " * 500):
+            self.path.write_bytes(content)
+            outbox = self.open(closed=True)
+            await outbox.add([turn_of()])
+            name = (await outbox.figures(day=DAY)).moved_aside
+            await outbox.aclose()
+            names.add(name)
+            self.assertEqual((self.folder / name).read_bytes(), content)
+        self.assertEqual(len(names), 2)
+
+    async def test_write_ahead_log_is_kept_beside_it(self) -> None:
+        """Turns that are only in the log can still be rescued."""
+        await self.add("needle")  # by a run that never closed its database
+        disk = Disk()
+        again = self.open(disk=disk)
+        disk.fault, disk.only, disk.heals = sqlite3.SQLITE_CORRUPT, "INSERT INTO turns", True
+        await again.add([turn_of()])
+        name = (await again.figures(day=DAY)).moved_aside
+        self.assertIn(b"needle", (self.folder / f"{name}-wal").read_bytes())
+        self.assertTrue((self.folder / f"{name}-shm").exists())
+
+    async def test_every_kind_of_corruption(self) -> None:
+        for kind in ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_CORRUPT_INDEX"):
+            with self.subTest(kind):
+                disk = Disk()
+                outbox = self.open(disk=disk)
+                disk.fault, disk.only = getattr(sqlite3, kind), "INSERT INTO turns"
+                disk.heals = True
+                await outbox.add([turn_of(urgent=True)])
+                self.assertIsNotNone(await outbox.next_window())
+                self.assertTrue((await outbox.figures(day=DAY)).moved_aside)
+
+
+class DiskFailureTest(OutboxCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.disk = Disk()
+        self.outbox = self.open(disk=self.disk, every=1)
+
+    async def test_failure_changes_nothing_and_the_next_try_works(self) -> None:
+        for only in ("INSERT INTO windows", "INSERT INTO turns", "UPDATE windows"):
+            with self.subTest(only):
+                self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, only
+                with self.assertRaises(sqlite3.Error):
+                    await self.add("1", "2")
+                self.disk.fault = None
+                self.assertEqual(await self.figures(), OutboxFigures())
+                self.assertIsNone(await self.outbox.next_window())
+        await self.add("1", "2")
+        self.assertEqual(await self.drain(), ["1", "2"])
+
+    async def test_group_is_all_or_nothing_and_counted_so(self) -> None:
+        await self.add("0")
+        statements = iter(range(100))
+        touch = self.disk.touch
+
+        def fail_at_the_second_turn(statement: str) -> None:
+            if "INSERT INTO turns" in statement and next(statements) == 1:
+                self.disk.fault = sqlite3.SQLITE_FULL
+            touch(statement)
+
+        with (
+            mock.patch.object(self.disk, "touch", fail_at_the_second_turn),
+            self.assertRaises(sqlite3.Error),
+        ):
+            await self.add("1", "2")
+        self.disk.fault = None
+        self.assertEqual((await self.figures()).waiting, 1)
+        self.assertEqual(await self.drain(), ["0"])
+
+    async def test_failed_delivery_note_keeps_the_window(self) -> None:
+        await self.add("1")
+        window = await self.next()
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_IOERR, "INSERT INTO figures"
+        with self.assertRaises(sqlite3.Error):
+            await self.outbox.delivered(window, day=DAY)
+        self.disk.fault = None
+        self.assertEqual(await self.next(), window)
+        self.assertEqual((await self.figures()).waiting, 1)
+
+    async def test_database_that_cannot_be_opened_at_first(self) -> None:
+        for fault in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            with self.subTest(fault=fault):
+                self.disk.fault, self.disk.only = fault, "PRAGMA"
+                with self.assertRaises(sqlite3.Error):
+                    await self.add("1")
+        self.disk.fault = None
+        await self.add("1")
+        self.assertEqual(await self.drain(), ["1"])
+
+    async def test_folder_that_is_missing(self) -> None:
+        outbox = Outbox(self.folder / "missing", every_n_turns=1)
+        self.addAsyncCleanup(outbox.aclose)
+        with self.assertRaises(OSError):
+            await outbox.add([turn_of()])
+        (self.folder / "missing").mkdir()
+        await outbox.add([turn_of()])
+        self.assertIsNotNone(await outbox.next_window())
+
+    async def test_database_that_is_a_folder(self) -> None:
+        self.path.mkdir()
+        outbox = self.open()
+        with self.assertRaises((OSError, sqlite3.Error)):
+            await outbox.add([turn_of()])
+
+    async def test_locked_database_is_not_taken_for_a_corrupt_one(self) -> None:
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_BUSY, "INSERT"
+        with self.assertRaises(sqlite3.Error):
+            await self.add("1")
+        self.disk.fault = None
+        self.assertEqual((await self.figures()).moved_aside, "")
+        self.assertFalse([p for p in self.folder.iterdir() if re.search("corrupt", p.name)])

@@ -1,0 +1,391 @@
+"""Who may see what: tags, pseudonyms, the salt and the switches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory.scope import (
+    SALT_FILE,
+    STATE_FILE,
+    Hasher,
+    ScopeState,
+    Skip,
+    StateFault,
+    write_private,
+)
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from support import HASHER, group_origin, private_origin, scope_of
+
+HASH = "[0-9a-f]{32}"
+IDS = st.text(min_size=1, max_size=20)
+
+
+class TagsTest(unittest.TestCase):
+    """Exactly four tags on every item, in a fixed order, without a raw id."""
+
+    def assert_tags(self, tags: tuple[str, ...], *patterns: str) -> None:
+        self.assertEqual(len(tags), len(patterns))
+        for tag, pattern in zip(tags, patterns, strict=True):
+            self.assertRegex(tag, rf"\A{pattern}\Z")
+
+    def test_private_chat(self) -> None:
+        scope = scope_of(private_origin())
+        self.assertEqual(scope.kind, "private")
+        self.assert_tags(
+            scope.tags,
+            "scope:private",
+            "platform:aiocqhttp",
+            f"sender:{HASH}",
+            f"umo:{HASH}",
+        )
+
+    def test_group_chat(self) -> None:
+        scope = scope_of(group_origin())
+        self.assertEqual(scope.kind, "group")
+        self.assert_tags(
+            scope.tags, "scope:group", "platform:aiocqhttp", f"group:{HASH}", f"umo:{HASH}"
+        )
+
+    def test_group_needs_no_sender(self) -> None:
+        self.assertEqual(scope_of(group_origin(sender="")), scope_of(group_origin(sender="2")))
+
+    def test_group_event_without_group_id_is_kept_apart_from_the_private_chat(self) -> None:
+        fallback = scope_of(group_origin(group_id=""))
+        private = scope_of(private_origin())
+        self.assertEqual(fallback.tags[:3], private.tags[:3])
+        self.assertNotEqual(fallback.chat, private.chat)
+        for match_umo in (True, False):
+            with self.subTest(match_umo=match_umo):
+                self.assertEqual(fallback.read_tags(match_umo=match_umo), fallback.tags)
+
+    def test_reads_leave_out_only_the_umo_and_only_if_told(self) -> None:
+        for origin in (private_origin(), group_origin()):
+            scope = scope_of(origin)
+            with self.subTest(scope.kind):
+                self.assertEqual(scope.read_tags(match_umo=True), scope.tags)
+                self.assertEqual(scope.read_tags(match_umo=False), scope.tags[:3])
+
+    def test_no_scope(self) -> None:
+        cases = {
+            "cron": (private_origin(platform="cron"), Skip.SYNTHETIC),
+            "cron group": (group_origin(platform="cron"), Skip.SYNTHETIC),
+            "empty": (private_origin(sender_id=""), Skip.NO_SENDER),
+            "unknown": (private_origin(sender_id="unknown"), Skip.NO_SENDER),
+            "None": (private_origin(sender_id="None"), Skip.NO_SENDER),
+            "group without any id": (group_origin(group_id="", sender_id=""), Skip.NO_SENDER),
+        }
+        for name, (origin, reason) in cases.items():
+            with self.subTest(name):
+                self.assertEqual(HASHER.scope(origin), reason)
+
+    def test_any_difference_makes_another_chat(self) -> None:
+        chats = [
+            scope_of(private_origin("1")),
+            scope_of(private_origin("2")),
+            scope_of(private_origin("1", platform="qq_official")),
+            scope_of(private_origin("1", umo="other:FriendMessage:1")),
+            scope_of(group_origin("1")),
+            scope_of(group_origin("2")),
+            scope_of(group_origin("1", umo="other:GroupMessage:1")),
+            scope_of(group_origin("1"), Hasher(b"1" * 32)),
+        ]
+        self.assertEqual(len({scope.chat for scope in chats}), len(chats))
+        self.assertEqual(len({scope.tags for scope in chats}), len(chats))
+
+    @hypothesis_settings(database=None, deadline=None)
+    @given(sender=IDS, other=IDS)
+    def test_two_people_never_share_tags(self, sender: str, other: str) -> None:
+        first = HASHER.scope(private_origin(sender))
+        second = HASHER.scope(private_origin(other))
+        if Skip.NO_SENDER in {first, second}:
+            return
+        self.assertEqual(first == second, sender == other)
+
+    def test_raw_ids_are_in_nothing_that_leaves(self) -> None:
+        for origin in (private_origin("123456789"), group_origin("987654321", "123456789")):
+            scope = scope_of(origin)
+            shown = f"{scope!r} {origin!r} {HASHER.pseudonym(scope, origin.sender_id)}"
+            for raw in ("123456789", "987654321", origin.umo):
+                with self.subTest(kind=scope.kind, raw=raw):
+                    self.assertNotIn(raw, shown)
+
+    def test_id_with_a_lone_surrogate(self) -> None:
+        self.assertRegex(scope_of(private_origin("\ud800")).tags[2], f"sender:{HASH}")
+
+
+class PseudonymTest(unittest.TestCase):
+    def test_form(self) -> None:
+        self.assertRegex(HASHER.pseudonym(scope_of(group_origin()), "1"), r"\A#[0-9a-f]{6}\Z")
+
+    def test_same_person_in_the_same_chat(self) -> None:
+        scope = scope_of(group_origin())
+        self.assertEqual(HASHER.pseudonym(scope, "1"), HASHER.pseudonym(scope, "1"))
+        self.assertNotEqual(HASHER.pseudonym(scope, "1"), HASHER.pseudonym(scope, "2"))
+
+    def test_differs_from_chat_to_chat(self) -> None:
+        scopes = [scope_of(group_origin(str(n))) for n in range(20)]
+        scopes.append(scope_of(private_origin("1")))
+        self.assertEqual(len({HASHER.pseudonym(scope, "1") for scope in scopes}), len(scopes))
+
+    def test_nobody_known(self) -> None:
+        scope = scope_of(group_origin())
+        for nobody in ("", "unknown", "None"):
+            with self.subTest(nobody):
+                self.assertEqual(HASHER.pseudonym(scope, nobody), "#000000")
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.salt = self.folder / SALT_FILE
+        self.state = self.folder / STATE_FILE
+
+    def load(self, **named: bool) -> ScopeState:
+        return ScopeState.load(self.folder, **named)
+
+    def hasher(self) -> Hasher:
+        hasher = self.load().hasher
+        assert hasher is not None
+        return hasher
+
+    def switch_off(self, sender: str = "1") -> None:
+        state = self.load()
+        assert state.hasher
+        state.switch(scope_of(private_origin(sender), state.hasher), on=False)
+
+
+class SaltTest(FolderTest):
+    """Fail closed: a file that broke never turns somebody's no into a yes."""
+
+    def test_first_run(self) -> None:
+        state = self.load()
+        self.assertIsNone(state.fault)
+        self.assertFalse(state.salt_lost)
+        self.assertRegex(self.salt.read_text(), r"\A[0-9a-f]{64}\n\Z")
+        self.assertRegex(state.fingerprint, r"\A[0-9a-f]{8}\Z")
+        self.assertNotIn(state.fingerprint, self.salt.read_text())
+
+    def test_files_are_for_their_owner_only(self) -> None:
+        self.switch_off()
+        for path in (self.salt, self.state):
+            with self.subTest(path.name):
+                self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
+    def test_second_run_knows_the_same_chats(self) -> None:
+        first, second = self.hasher(), self.hasher()
+        self.assertEqual(
+            scope_of(private_origin(), first),
+            scope_of(private_origin(), second),
+        )
+
+    def test_two_installations_share_nothing(self) -> None:
+        other = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.assertNotEqual(self.load().fingerprint, ScopeState.load(other).fingerprint)
+
+    def test_unreadable_salt_keeps_memory_off_and_stays_as_it_is(self) -> None:
+        for content in (b"", b"\n", b"short", b"g" * 64, b"a" * 63, b"a" * 65, b"\xff" * 64):
+            with self.subTest(content=content[:8]):
+                self.salt.write_bytes(content)
+                state = self.load()
+                self.assertEqual(state.fault, StateFault.SALT_UNREADABLE)
+                self.assertIsNone(state.hasher)
+                self.assertEqual(state.fingerprint, "")
+                self.assertEqual(self.salt.read_bytes(), content)
+                self.assertFalse(self.state.exists())
+
+    def test_salt_that_is_a_folder(self) -> None:
+        self.salt.mkdir()
+        self.assertEqual(self.load().fault, StateFault.SALT_UNREADABLE)
+
+    def test_salt_in_capitals_or_without_newline(self) -> None:
+        self.load()
+        text = self.salt.read_text().strip()
+        before = self.load().fingerprint
+        self.salt.write_text(text.upper())
+        self.assertEqual(self.load().fingerprint, before)
+
+    def test_lost_salt(self) -> None:
+        """Nobody said no, so memory goes on, but says that the old one is out of reach."""
+        self.load()
+        self.salt.unlink()
+        for run in (1, 2):
+            with self.subTest(run=run):
+                state = self.load()
+                self.assertIsNone(state.fault)
+                self.assertTrue(state.salt_lost)
+
+    def test_lost_salt_and_other_data(self) -> None:
+        state = self.load(had_data=True)
+        self.assertIsNone(state.fault)
+        self.assertTrue(state.salt_lost)
+
+    def test_lost_salt_when_somebody_said_no(self) -> None:
+        self.switch_off()
+        self.salt.unlink()
+        for run in (1, 2):
+            with self.subTest(run=run):
+                state = self.load()
+                self.assertEqual(state.fault, StateFault.SALT_CHANGED)
+                self.assertIsNone(state.hasher)
+                self.assertTrue(state.salt_lost)
+
+    def test_restored_salt_knows_who_said_no(self) -> None:
+        self.switch_off("1")
+        old = self.salt.read_bytes()
+        self.salt.unlink()
+        self.load()
+        self.salt.write_bytes(old)
+        state = self.load()
+        self.assertIsNone(state.fault)
+        self.assertFalse(state.salt_lost)
+        assert state.hasher
+        self.assertTrue(state.is_off(scope_of(private_origin("1"), state.hasher)))
+
+    def test_no_that_was_said_after_the_salt_was_lost(self) -> None:
+        """It belongs to the present salt, and the next start must recognise it."""
+        self.load()
+        self.salt.unlink()
+        self.switch_off("1")
+        state = self.load()
+        self.assertIsNone(state.fault)
+        assert state.hasher
+        self.assertTrue(state.is_off(scope_of(private_origin("1"), state.hasher)))
+
+    def test_folder_that_cannot_be_written(self) -> None:
+        state = ScopeState.load(self.folder / "missing")
+        self.assertEqual(state.fault, StateFault.NOT_WRITABLE)
+        self.assertIsNone(state.hasher)
+
+    def test_full_disk_on_the_first_run(self) -> None:
+        for failing in (1, 2):
+            with self.subTest(failing=failing):
+                folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+                results = [None] * (failing - 1) + [OSError(28, "No space left")]
+                with mock.patch("os.fsync", side_effect=results):
+                    state = ScopeState.load(folder)
+                self.assertEqual(state.fault, StateFault.NOT_WRITABLE)
+                self.assertIsNone(state.hasher)
+                self.assertIsNone(ScopeState.load(folder).fault)
+
+
+class StateTest(FolderTest):
+    def test_broken_state_keeps_memory_off_and_stays_as_it_is(self) -> None:
+        self.load()
+        good = json.loads(self.state.read_text())
+        broken = {
+            "empty": b"",
+            "cut": self.state.read_bytes()[:20],
+            "binary": b"\xff\xfe\x00",
+            "list": b"[]",
+            "null": b"null",
+            "no version": json.dumps({**good, "version": None}).encode(),
+            "later version": json.dumps({**good, "version": 2}).encode(),
+            "no fingerprint": json.dumps({**good, "salt_fingerprint": None}).encode(),
+            "no list": json.dumps({**good, "off": None}).encode(),
+            "list of numbers": json.dumps({**good, "off": [1]}).encode(),
+            "no opt-outs": json.dumps({**good, "opted_out": None}).encode(),
+            "mapping": json.dumps({**good, "off": {}}).encode(),
+        }
+        for name, content in broken.items():
+            with self.subTest(name):
+                self.state.write_bytes(content)
+                state = self.load()
+                self.assertEqual(state.fault, StateFault.STATE_UNREADABLE)
+                self.assertIsNone(state.hasher)
+                self.assertRegex(state.fingerprint, r"\A[0-9a-f]{8}\Z")
+                self.assertEqual(self.state.read_bytes(), content)
+
+    def test_state_that_is_a_folder(self) -> None:
+        self.load()
+        self.state.unlink()
+        self.state.mkdir()
+        self.assertEqual(self.load().fault, StateFault.STATE_UNREADABLE)
+
+    def test_switching_survives_a_restart_and_concerns_one_chat(self) -> None:
+        state, hasher = self.load(), self.hasher()
+        one, other = (scope_of(private_origin(s), hasher) for s in "12")
+        self.assertFalse(state.is_off(one))
+        state.switch(one, on=False)
+        for current in (state, self.load()):
+            self.assertTrue(current.is_off(one))
+            self.assertFalse(current.is_off(other))
+        state.switch(one, on=True)
+        for current in (state, self.load()):
+            self.assertFalse(current.is_off(one))
+
+    def test_failed_switch_changes_nothing(self) -> None:
+        state, hasher = self.load(), self.hasher()
+        scope = scope_of(private_origin(), hasher)
+        before = self.state.read_bytes()
+        with (
+            mock.patch("os.fsync", side_effect=OSError(28, "No space left")),
+            self.assertRaises(OSError),
+        ):
+            state.switch(scope, on=False)
+        self.assertFalse(state.is_off(scope))
+        self.assertEqual(self.state.read_bytes(), before)
+
+    def test_two_switches_at_the_same_time_both_count(self) -> None:
+        """Commands switch in threads; each `off` must be on disk afterwards."""
+        state, hasher = self.load(), self.hasher()
+        scopes = [scope_of(private_origin(s), hasher) for s in "12"]
+        both = threading.Barrier(2)
+        sync = os.fsync
+
+        def slow_sync(handle: int) -> None:
+            # Broken where one comes after the other, as it should be.
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.3)
+            sync(handle)
+
+        with mock.patch("os.fsync", slow_sync):
+            threads = [
+                threading.Thread(target=state.switch, args=[scope], kwargs={"on": False})
+                for scope in scopes
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for current in (state, self.load()):
+            self.assertEqual([current.is_off(scope) for scope in scopes], [True, True])
+
+    def test_no_raw_id_on_disk(self) -> None:
+        self.switch_off("123456789")
+        written = "".join(path.read_text() for path in self.folder.iterdir())
+        self.assertNotIn("123456789", written)
+        self.assertTrue(re.search(HASH, self.state.read_text()))
+
+
+class WritePrivateTest(FolderTest):
+    def test_old_file_stays_when_anything_fails(self) -> None:
+        path = self.folder / "file"
+        write_private(path, "old")
+        for what in ("os.fsync", "pathlib.Path.replace"):
+            with (
+                self.subTest(what),
+                mock.patch(what, side_effect=OSError(28, "No space left")),
+            ):
+                with self.assertRaises(OSError):
+                    write_private(path, "new")
+                self.assertEqual(path.read_text(), "old")
+                self.assertEqual([p.name for p in self.folder.iterdir()], ["file"])
+
+    def test_replaces_a_file_that_others_could_read(self) -> None:
+        path = self.folder / "file"
+        path.write_text("old")
+        path.chmod(0o644)
+        write_private(path, "新")
+        self.assertEqual(path.read_text("utf-8"), "新")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
