@@ -243,6 +243,8 @@ class Commands:
         else:
             ago = round(self._monotonic() - state.last_sent_at)
             lines = [texts("status_retain", seconds=ago)]
+        if state.unsaved or state.lost:
+            lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
         try:
             figures = await self._outbox.figures(day="")
         except DISK_ERRORS:
@@ -260,8 +262,6 @@ class Commands:
         lines += [f"- {texts(reason)} ×{n}" for reason, n in figures.aside.items()]
         if state.stopped:
             lines.append(texts("status_stopped", reason=texts(state.stopped)))
-        if state.unsaved or state.lost:
-            lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
         if figures.moved_aside:
             lines.append(texts("status_moved_aside", name=figures.moved_aside))
         return lines

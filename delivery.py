@@ -115,6 +115,7 @@ class Delivery:
         self._capped = False
         self._unsaved: deque[TurnRecord] = deque()
         self._saving = asyncio.Lock()
+        self._commits: set[asyncio.Task[None]] = set()
         self._lost = 0
         self._aged_at = monotonic()
         self._last_sent_at: float | None = None
@@ -195,7 +196,7 @@ class Delivery:
         tasks = list(self._sending.values())
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._commits, return_exceptions=True)
         await self._outbox.aclose()
 
     async def retry_aside(self) -> int:
@@ -205,7 +206,14 @@ class Delivery:
         return number
 
     async def _save_turns(self) -> None:
-        """Moves turns from memory to disk in order; those that come meanwhile share a commit."""
+        """Moves turns from memory to disk; a cancelled caller does not leave it half done."""
+        task = asyncio.create_task(self._commit_turns())
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+        await asyncio.shield(task)
+
+    async def _commit_turns(self) -> None:
+        """Commits what is in memory, in order; turns that come meanwhile share a commit."""
         async with self._saving:
             if not self._unsaved:
                 return
@@ -247,6 +255,7 @@ class Delivery:
         due = [window_id for window_id, at in self._idle_at.items() if at <= now]
         if due:
             await self._outbox.seal(due)
+            self._disk_recovered()
             for window_id in due:
                 self._idle_at.pop(window_id, None)
 
@@ -280,6 +289,7 @@ class Delivery:
         self._wake.set()
         if not task.cancelled() and (error := task.exception()):
             self._logger.error("sending a window failed", exc_info=error)
+            self._chats[chat] = _Backoff(1, self._monotonic() + BACKOFF_CAP_SECONDS)
 
     async def _send(self, client: HindsightClient, window: Window) -> None:
         """Sends one window and does what its answer asks for."""
@@ -294,7 +304,9 @@ class Delivery:
                 await self._rejected(window, error)
             else:
                 await self._outbox.delivered(window, day=self._today())
-                self._recovered(window)
+                self._disk_recovered()
+                self._last_sent_at = self._monotonic()
+                self._server_answers(window)
         except DISK_ERRORS as error:
             self._disk_failed(error)
             self._chats[window.chat] = _Backoff(1, self._monotonic() + BACKOFF_CAP_SECONDS)
@@ -322,6 +334,7 @@ class Delivery:
         backoff.not_before = self._monotonic() + delay
 
     async def _rejected(self, window: Window, error: RequestRejectedError) -> None:
+        self._server_answers(window)
         if error.status == 409:
             await self._outbox.renew_operation(window)
             chat = self._chats.setdefault(window.chat, _Backoff())
@@ -332,12 +345,12 @@ class Delivery:
         self._logger.warning("Hindsight refused a window, it is set aside: %s", error)
         await self._outbox.set_aside(window, error.reason)
 
-    def _recovered(self, window: Window) -> None:
+    def _server_answers(self, window: Window) -> None:
+        """Ends whatever held the delivery back."""
         if self._hold.reason:
             self._logger.info("delivery to Hindsight goes on")
         self._hold = _Hold()
         self._chats.pop(window.chat, None)
-        self._last_sent_at = self._monotonic()
 
     def _until_next(self) -> float:
         now = self._monotonic()

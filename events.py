@@ -91,6 +91,7 @@ class EventReader:
         self._opted_out = opted_out
         self._self_id = str(event.get_self_id() or "")
         self._components = list(event.get_messages() or ())
+        self._ids = [self._self_id, self._sender_id, *dict(_mentioned(self._components))]
         self._bot = Speaker(self._bot_name())
         self._people = dict(self._named_people())
 
@@ -130,7 +131,7 @@ class EventReader:
         """The name by which the message mentions the bot, else the general word for it."""
         for component in self._components:
             if component.type == "At" and str(component.qq) == self._self_id:
-                return self._name(component.name, "name_bot", self._self_id)
+                return self._name(component.name, "name_bot")
         return self._texts("name_bot")
 
     def _named_people(self) -> Iterator[tuple[str, Speaker]]:
@@ -144,11 +145,11 @@ class EventReader:
             return self._bot
         fallback = "name_anonymous" if person_id in _ANONYMOUS_IDS else "name_user"
         pseudonym = self._hasher.pseudonym(self._scope, person_id)
-        return Speaker(self._name(name, fallback, person_id), pseudonym)
+        return Speaker(self._name(name, fallback), pseudonym)
 
-    def _name(self, name: str | None, fallback: str, person_id: str) -> str:
-        """A display name; some adapters put the raw id there."""
-        shown = replace_ids(clean_text(name or ""), {person_id: "", self._sender_id: ""})
+    def _name(self, name: str | None, fallback: str) -> str:
+        """A display name without anybody's raw id; some adapters put it there."""
+        shown = replace_ids(clean_text(name or ""), dict.fromkeys(self._ids, ""))
         return clean_name(redact_secrets(shown, self._texts), self._texts(fallback))
 
     def _labels(self) -> dict[str, str]:
@@ -180,7 +181,7 @@ class EventReader:
         if self._opted_out(person_id):
             return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
         who = self._speaker(person_id, reply.sender_nickname)
-        text = " ".join([*self._marks(reply.chain or ()), self._reply_words(reply)])
+        text = " ".join([*self._marks(reply.chain or ()), self._reply_words(reply)]).strip()
         return self._texts("mark_reply", name=who.label, text=shorten(text, MAX_QUOTE_CHARS))
 
     def _quoted_words(self) -> str:

@@ -233,6 +233,8 @@ class HindsightClient:
         path = f"{self._bank}/memories/recall"
         answer = await self._request("POST", path, json=body, missing_is_empty=True)
         results = answer.content.get("results") or []
+        if not isinstance(results, list):
+            raise RetryLaterError("bad_answer", answer.status)
         wanted = frozenset(tags)
         return [m for m in map(_memory, results) if m and wanted <= m.tags]
 
@@ -313,16 +315,21 @@ def _memory(raw: Any) -> RecalledMemory | None:
     """Reads one result; None where it has no text."""
     if not isinstance(raw, dict) or not isinstance(raw.get("text"), str):
         return None
-    scores = raw.get("scores") or {}
+    score = _dict(raw.get("scores")).get("final")
+    tags = raw.get("tags")
     return RecalledMemory(
         memory_id=str(raw.get("id") or ""),
         text=raw["text"],
         kind=str(raw.get("type") or "world"),
         mentioned_at=_time(raw.get("mentioned_at")),
-        tags=frozenset(raw.get("tags") or ()),
-        score=scores.get("final"),
-        speakers=tuple(str((raw.get("metadata") or {}).get("speakers") or "").split()),
+        tags=frozenset(map(str, tags)) if isinstance(tags, list) else frozenset(),
+        score=float(score) if isinstance(score, int | float) else None,
+        speakers=tuple(str(_dict(raw.get("metadata")).get("speakers") or "").split()),
     )
+
+
+def _dict(raw: Any) -> Mapping[str, Any]:
+    return raw if isinstance(raw, dict) else {}
 
 
 def _time(raw: Any) -> datetime | None:
@@ -336,7 +343,13 @@ def _time(raw: Any) -> datetime | None:
 
 def _is_missing_bank(response: httpx.Response) -> bool:
     """Whether this is 1.x's `Bank '…' not found`, and not the 404 of a wrong address."""
-    return response.status_code == 404 and "bank" in response.text[:500].lower()
+    if response.status_code != 404 or "json" not in response.headers.get("content-type", ""):
+        return False
+    try:
+        detail = _dict(response.json()).get("detail")
+    except ValueError:
+        return False
+    return isinstance(detail, str) and detail.startswith("Bank ")
 
 
 def _content(response: httpx.Response) -> Mapping[str, Any]:
@@ -387,7 +400,7 @@ def _retry_after(response: httpx.Response) -> float | None:
 def _http_date(text: str) -> datetime | None:
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

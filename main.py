@@ -168,8 +168,8 @@ class HindsightMemory(Star):
         if event.get_extra(TURN_EXTRA) is None and await self._turn(event):
             # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
             self._memory.skip(Skip.FOREIGN_RUNNER)
-        turn: Turn | Skip | None = event.get_extra(TURN_EXTRA)
-        if not isinstance(turn, Turn):
+        turn = _turn_of(event)
+        if turn is None:
             return
         turn.asked = True
         self._working[event.unified_msg_origin] = turn
@@ -193,8 +193,8 @@ class HindsightMemory(Star):
     @filter.on_agent_done(priority=HOOK_PRIORITY)
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
-        turn: Turn | Skip | None = event.get_extra(TURN_EXTRA)
-        if not isinstance(turn, Turn) or not turn.asked or turn.stored:
+        turn = _turn_of(event)
+        if turn is None or not turn.asked or turn.stored:
             return
         self._working.pop(event.unified_msg_origin, None)
         if resp.role != "assistant" or event.is_stopped():
@@ -298,6 +298,16 @@ class HindsightMemory(Star):
     def _now(self) -> datetime:
         """The time in AstrBot's configured timezone, else the system's."""
         return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
+
+
+def _turn_of(event: AstrMessageEvent) -> Turn | None:
+    """The turn that an earlier hook left on the event.
+
+    It is not told by its class: after a reload in the middle of a turn that is another one, and
+    the turn must not be lost for it.
+    """
+    turn = event.get_extra(TURN_EXTRA)
+    return turn if hasattr(turn, "asked") else None
 
 
 def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:

@@ -29,7 +29,7 @@ from .memory_formatter import (
     halve_query,
 )
 from .outbox import Line, TurnRecord
-from .scope import Scope, ScopeState, Skip
+from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
 
@@ -253,7 +253,7 @@ class ChatMemory:
             return None
         task = asyncio.create_task(self._recall(self._client, message, query))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._recall_ended)
         return task
 
     async def remember(self, turn: Sequence[Message], answer: str, answered_at: datetime) -> None:
@@ -308,12 +308,18 @@ class ChatMemory:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
 
+    def _recall_ended(self, task: asyncio.Task[str]) -> None:
+        self._running.discard(task)
+        if task.cancelled() or task.exception():
+            self.breaker.abandoned()
+
     def _query(self, message: Message) -> str:
         """Builds the query, and keeps the words for the same person's next message."""
         key = (message.scope.chat, message.speaker.pseudonym)
         previous = self._previous.pop(key, "")
         query = build_query(message.words, previous=previous, quoted=message.quoted)
-        self._previous[key] = message.words
+        if message.speaker.pseudonym != UNKNOWN_PERSON:
+            self._previous[key] = message.words
         while len(self._previous) > MAX_CHATS_IN_MEMORY:
             self._previous.popitem(last=False)
         return query
@@ -334,9 +340,6 @@ class ChatMemory:
         except HindsightError as error:
             report = replace(report, failure=error.reason)
             self.breaker.failed()
-        except asyncio.CancelledError:
-            self.breaker.abandoned()
-            raise
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)

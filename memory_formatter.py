@@ -25,10 +25,12 @@ MAX_QUERY_UNITS = 480.0
 """Hindsight up to 0.10 refuses queries over 500 tokens, 1.x cuts them."""
 SHORT_QUERY_UNITS = 16.0
 MAX_MEMORY_CHARS = 400
+MAX_ENTITY_DEPTH = 4
 
 _FIRST_WIDE = 0x2E80
 """From here on a character may cost up to two tokens: CJK, kana, hangul, emoji."""
 
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe0e\ufe0f")
 _ANGLES = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
 _INSTRUCTION = re.compile(
     r"忽略(?:掉)?(?:以上|之前|前面|先前|上面|上述|所有|一切|你)"
@@ -50,7 +52,7 @@ _INSTRUCTION = re.compile(
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
 _FORGED_PSEUDONYM = re.compile(r"#(?=[0-9a-fA-F]{6})")
 _FORGED_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
-_NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞\[\]]+")
+_NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞‹›\[\]]+")
 _WISH = re.compile(
     r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
     re.IGNORECASE,
@@ -120,7 +122,7 @@ def is_instruction(text: str) -> bool:
 
 def clean_name(name: str, fallback: str) -> str:
     """A display name that cannot imitate another line's beginning; never empty."""
-    cleaned = clean_text(_NAME_SYNTAX.sub(" ", name))
+    cleaned = clean_text(_NAME_SYNTAX.sub(" ", neutralise(name)))
     return cleaned[:MAX_NAME_CHARS].strip() or fallback
 
 
@@ -131,13 +133,18 @@ def replace_ids(text: str, labels: Mapping[str, str]) -> str:
         text: Any text of the chat.
         labels: Platform id -> what to write instead.
     """
-    for raw in sorted((one for one in labels if len(one) >= MIN_ID_CHARS), key=len, reverse=True):
-        replacement = labels[raw].replace("\\", r"\\")
-        name = re.escape(labels[raw].partition("#")[0])
-        bounded = _bounded(raw)
-        text = re.sub(rf"{name}\s*[(（]\s*{bounded}\s*[)）]", replacement, text)
-        text = re.sub(bounded, replacement, text)
-    return text
+    raws = sorted((raw for raw in labels if len(raw) >= MIN_ID_CHARS), key=len, reverse=True)
+    if not raws:
+        return text
+    # In one pass, so that nothing is replaced within a label that has just been put in.
+    patterns = [rf"({_named(raw, labels[raw])}|{_bounded(raw)})" for raw in raws]
+    return re.sub("|".join(patterns), lambda match: labels[raws[(match.lastindex or 1) - 1]], text)
+
+
+def _named(raw: str, label: str) -> str:
+    """A pattern for an id in brackets behind its name."""
+    name = re.escape(label.partition("#")[0])
+    return rf"{name}\s*[(（]\s*{_bounded(raw)}\s*[)）]"
 
 
 def _bounded(raw: str) -> str:
@@ -181,7 +188,15 @@ def build_query(words: str, *, previous: str = "", quoted: str = "") -> str:
     if units(words) >= SHORT_QUERY_UNITS:
         previous = ""
     query = clean_text(f"{previous} {quoted} {words}")
-    return _newest(query, MAX_QUERY_UNITS) if re.search(r"\w", words + quoted) else ""
+    if not re.search(r"\w", words + quoted):
+        return ""
+    newest = _newest(query, MAX_QUERY_UNITS)
+    # What is kept must have a word in it, or the server refuses it.
+    return newest if re.search(r"\w", newest) else _newest(_trim(query), MAX_QUERY_UNITS)
+
+
+def _trim(text: str) -> str:
+    return re.sub(r"\W+$", "", text)
 
 
 def halve_query(query: str) -> str:
@@ -259,18 +274,21 @@ def memory_text(memory: RecalledMemory, texts: Texts) -> str:
 
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:
     """The local date of a memory, empty if it has none."""
-    return (
-        memory.mentioned_at.astimezone(timezone).date().isoformat() if memory.mentioned_at else ""
-    )
+    if memory.mentioned_at is None:
+        return ""
+    try:
+        return memory.mentioned_at.astimezone(timezone).date().isoformat()
+    except OverflowError:  # the first or last day of the calendar
+        return ""
 
 
 def neutralise(text: str) -> str:
     """Text that can neither open nor close a tag, on one line, nothing invisible in it."""
-    before = None
-    while text != before:
-        before = text
-        text = html.unescape(clean_text(text))
-    return text.translate(_ANGLES)
+    for _ in range(MAX_ENTITY_DEPTH):
+        before, text = text, html.unescape(clean_text(text))
+        if text == before:
+            return text.translate(_ANGLES)
+    return clean_text(text).replace("&", "＆").translate(_ANGLES)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -279,5 +297,5 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    """Control, format (zero-width, bidi, tags), surrogate and private-use characters."""
-    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co"}
+    """Control, format (zero-width, bidi, tags), surrogate and private-use characters, fillers."""
+    return character in _FILLERS or unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co"}

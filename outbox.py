@@ -28,12 +28,13 @@ MAX_WINDOWS = 200_000
 """Sealed windows beyond this number push the oldest out."""
 
 _T = TypeVar("_T")
+_PRIMARY_CODE = 0xFF
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS windows (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    position INTEGER NOT NULL,
+    position REAL NOT NULL,
     state TEXT NOT NULL,
     chat TEXT NOT NULL,
     document_id TEXT NOT NULL,
@@ -180,6 +181,7 @@ class Outbox:
         self._connection: sqlite3.Connection | None = None
         self._waiting = 0
         self._moved_aside = ""
+        self._closed = False
 
     async def add(self, turns: Sequence[TurnRecord]) -> list[Added]:
         """Commits turns, all or none, each to its chat's open window."""
@@ -246,8 +248,10 @@ class Outbox:
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
-        self._thread.submit(self._disconnect)
-        self._thread.shutdown()
+        if not self._closed:
+            self._closed = True
+            self._thread.submit(self._disconnect)
+            self._thread.shutdown()
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -256,6 +260,8 @@ class Outbox:
 
     async def _run(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """Runs one transaction on the outbox's thread."""
+        if self._closed:
+            raise sqlite3.ProgrammingError("the outbox is closed")
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, self._transaction, action
         )
@@ -264,8 +270,10 @@ class Outbox:
         try:
             with self._opened() as db:
                 return action(db)
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in _CORRUPT:
+        except sqlite3.Error as error:
+            # The next transaction opens the database anew and counts again what is in it.
+            self._disconnect()
+            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE not in _CORRUPT:
                 raise
             self._move_aside()
             with self._opened() as db:
@@ -285,7 +293,6 @@ class Outbox:
 
     def _move_aside(self) -> None:
         """Renames a corrupt database and its helpers, so that nothing of it is lost."""
-        self._disconnect()
         number = 1
         while (target := self._path.with_suffix(f".corrupt-{number}.db")).exists():
             number += 1
@@ -382,8 +389,8 @@ class Outbox:
         ).fetchone()
         if position and self._remove(db, window):
             middle = len(parts) // 2
-            for half in (parts[:middle], parts[middle:]):
-                _insert_filled_window(db, window, half, position[0])
+            _insert_filled_window(db, window, parts[:middle], position[0])
+            _insert_filled_window(db, window, parts[middle:], _position_after(db, position[0]))
             self._count_sealed(db, 2)
         return True
 
@@ -436,13 +443,13 @@ def _insert_window(
     state: str,
     chat: str,
     header: dict[str, Any],
-    position: int | None = None,
+    position: float | None = None,
 ) -> int:
     cursor = db.execute(
         "INSERT INTO windows (position, state, chat, document_id, operation_id, header, turns,"
         " chars, uptime) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
         (
-            position or 0,
+            position or 0.0,
             state,
             chat,
             f"{chat[:24]}-{uuid.uuid4()}",
@@ -458,7 +465,7 @@ def _insert_window(
 
 
 def _insert_filled_window(
-    db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: int
+    db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: float
 ) -> None:
     """Writes a sealed window with some turns of another, at that one's place in the order."""
     parts = list(turns)
@@ -469,6 +476,13 @@ def _insert_filled_window(
     db.execute(
         "UPDATE windows SET turns = ?, chars = ? WHERE id = ?", (len(parts), chars, window_id)
     )
+
+
+def _position_after(db: sqlite3.Connection, position: float) -> float:
+    """A place between a window and the one that follows it."""
+    row = db.execute("SELECT MIN(position) FROM windows WHERE position > ?", (position,)).fetchone()
+    following = position // 1 + 1 if row[0] is None else min(row[0], position // 1 + 1)
+    return (position + float(following)) / 2
 
 
 def _insert_turn(db: sqlite3.Connection, window_id: int, lines: Iterable[Line]) -> None:

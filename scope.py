@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import tempfile
+import threading
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,9 @@ ChatKind = Literal["private", "group"]
 
 _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 """AstrBot wakes itself with events of these names (scheduled and background tasks)."""
+
+UNKNOWN_PERSON = "#000000"
+"""The pseudonym of a group's member whom the platform does not tell."""
 
 _NO_SENDER = frozenset({"", "unknown", "None"})
 """What adapters put where the platform told no sender (DingTalk and WeCom say `unknown`)."""
@@ -158,15 +162,23 @@ class Hasher:
         Hindsight's entities are bank-wide, so one pseudonym for all chats would link them.
         """
         if person_id in _NO_SENDER:
-            return "#000000"
+            return UNKNOWN_PERSON
         return f"#{self.digest(f'person:{scope.chat}', person_id)[:6]}"
 
 
 @dataclass(frozen=True)
 class _StateData:
-    """The content of `scope_state.json`."""
+    """The content of `scope_state.json`.
+
+    Attributes:
+        salt_fingerprint: Of the salt that the hashes below were made with.
+        lost_salt: Fingerprint of an older salt that memories were stored with, or `unknown`.
+        off: Chats.
+        opted_out: People, each in one chat or on one platform.
+    """
 
     salt_fingerprint: str
+    lost_salt: str = ""
     off: frozenset[str] = frozenset()
     opted_out: frozenset[str] = frozenset()
 
@@ -180,15 +192,15 @@ class ScopeState:
 
     Attributes:
         fault: Why memory is off everywhere, or None.
-        salt_lost: Older memories cannot be found until the old salt file is put back.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / STATE_FILE
         self._hasher: Hasher | None = None
         self._data = _StateData("")
+        self._writing = threading.Lock()
+        self._has_lost_salt = False
         self.fault: StateFault | None = None
-        self.salt_lost = False
 
     @classmethod
     def load(cls, folder: Path, *, had_data: bool = False) -> ScopeState:
@@ -210,7 +222,7 @@ class ScopeState:
         try:
             text = path.read_text("ascii").strip()
         except FileNotFoundError:
-            self.salt_lost = is_lost
+            self._has_lost_salt = is_lost
             text = secrets.token_hex(SALT_BYTES)
             write_private(path, text + "\n")
         except (OSError, ValueError):
@@ -227,14 +239,25 @@ class ScopeState:
         try:
             self._data = _parse_state(json.loads(self._path.read_text("utf-8")))
         except FileNotFoundError:
-            self._replace(_StateData(fingerprint))
+            self._replace(_StateData(fingerprint, "unknown" if self._has_lost_salt else ""))
         except (OSError, ValueError):
             self.fault = StateFault.STATE_UNREADABLE
             return
         if self._data.salt_fingerprint != fingerprint:
-            self.salt_lost = True
-            if self._data.says_no():
-                self.fault = StateFault.SALT_CHANGED
+            self._adopt(fingerprint)
+
+    def _adopt(self, fingerprint: str) -> None:
+        """Goes on with another salt, unless somebody said no under the one before."""
+        if self._data.says_no():
+            self.fault = StateFault.SALT_CHANGED
+            return
+        lost = self._data.lost_salt or self._data.salt_fingerprint
+        self._replace(_StateData(fingerprint, "" if lost == fingerprint else lost))
+
+    @property
+    def salt_lost(self) -> bool:
+        """Whether older memories cannot be found until the old salt file is put back."""
+        return bool(self._data.lost_salt) or self.fault is StateFault.SALT_CHANGED
 
     @property
     def hasher(self) -> Hasher | None:
@@ -262,14 +285,16 @@ class ScopeState:
         Raises:
             OSError: The state could not be written, and nothing has changed.
         """
-        off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
-        self._replace(replace(self._data, off=off))
+        with self._writing:
+            off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
+            self._replace(replace(self._data, off=off))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
         content = {
             "version": STATE_VERSION,
             "salt_fingerprint": data.salt_fingerprint,
+            "lost_salt": data.lost_salt,
             "off": sorted(data.off),
             "opted_out": sorted(data.opted_out),
         }
@@ -281,10 +306,10 @@ def _parse_state(content: Any) -> _StateData:
     """Raises ValueError where the content is not what this version writes."""
     if not isinstance(content, dict) or content.get("version") != STATE_VERSION:
         raise ValueError("not a scope state of this version")
-    fingerprint = content.get("salt_fingerprint")
-    if not isinstance(fingerprint, str):
+    fingerprint, lost = content.get("salt_fingerprint"), content.get("lost_salt")
+    if not isinstance(fingerprint, str) or not isinstance(lost, str):
         raise ValueError("no salt fingerprint")
-    return _StateData(fingerprint, _hashes(content, "off"), _hashes(content, "opted_out"))
+    return _StateData(fingerprint, lost, _hashes(content, "off"), _hashes(content, "opted_out"))
 
 
 def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:

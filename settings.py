@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import httpx
 
+MAX_PORT = 65535
 MAX_BANK_ID_BYTES = 192
 """Hindsight refuses longer bank ids with 400."""
 
@@ -120,6 +121,8 @@ def _read(
         meta, raw = schema[name], config.get(name)
         if meta["type"] == "object":
             group = raw if isinstance(raw, Mapping) else {}
+            if raw is not None and not isinstance(raw, Mapping):
+                warnings.append(f"setting {path}{name} is no group, using its defaults")
             inner = _read(_GROUPS[name], group, meta["items"], f"{name}.", warnings)
             values[name] = _GROUPS[name](**inner)
         else:
@@ -169,7 +172,7 @@ def _connection(values: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Proble
     api_base = re.sub(r"(/v1)?/*$", "", values["api_base"].strip())
     if not _is_address(api_base):
         problems.append("api_base_invalid")
-    api_key = re.sub(r"^bearer\s+", "", values["api_key"].strip(), flags=re.IGNORECASE)
+    api_key = re.sub(r"^bearer(?:\s+|$)", "", values["api_key"].strip(), flags=re.IGNORECASE)
     if not api_key:
         problems.append("api_key_missing")
     elif not re.fullmatch(r"[!-~]+", api_key):
@@ -188,8 +191,9 @@ def _is_address(text: str) -> bool:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         return False
-    extras = url.query or url.fragment or url.userinfo
-    return url.scheme in {"http", "https"} and bool(url.host) and not extras
+    plain = not url.userinfo and not re.search(r"[?#]", text)
+    port = url.port is None or 0 < url.port <= MAX_PORT
+    return url.scheme in {"http", "https"} and bool(url.host) and plain and port
 
 
 def _is_bank_id(text: str) -> bool:

@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 TESTS = CHECKOUT / "tests"
 LIMIT_SECONDS = 600.0
 GRACE_SECONDS = 30.0
+DRAIN_SECONDS = 2.0
 
 Report = Callable[[str], None]
 
@@ -62,10 +63,11 @@ async def run_job(job: Job, report: Report) -> Counts:
         reading = asyncio.create_task(_pass_on(process, report))
         try:
             in_time = await _watch(process, job.limit, report)
-            await asyncio.wait([reading], timeout=GRACE_SECONDS)
         finally:
-            reading.cancel()
             await _end(process)
+            # Something that the tests have left behind may hold the pipe open.
+            await asyncio.wait([reading], timeout=DRAIN_SECONDS)
+            reading.cancel()
         counts = Counts.read(file)
     trouble = _trouble(process.returncode, counts, in_time=in_time)
     if trouble:

@@ -95,13 +95,17 @@ class Strays:
         threading.__excepthook__(found)
 
 
-def run(folder: str, pattern: str, *, strict: bool) -> Counts:
-    """Run tests.
+def run(folder: str, pattern: str, file: Path, *, strict: bool) -> bool:
+    """Run tests and write down the counts, also when it is interrupted.
 
     Args:
         folder: Where they are.
         pattern: The names of their files.
+        file: Gets the counts.
         strict: Whether an error that no test sees counts as a failure.
+
+    Returns:
+        Whether nothing failed.
     """
     strays = Strays() if strict else None
     suite = unittest.defaultTestLoader.discover(folder, pattern, folder)
@@ -111,14 +115,13 @@ def run(folder: str, pattern: str, *, strict: bool) -> Counts:
         results.append(Result(*args, **kwargs))
         return results[-1]
 
-    interrupted = 0
     try:
         unittest.TextTestRunner(sys.stdout, verbosity=2, resultclass=make).run(suite)
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        interrupted = 1
-    gc.collect()
-    return results[0].counts + Counts(failed=interrupted + (strays.number if strays else 0))
+    finally:
+        gc.collect()
+        counts = results[0].counts + Counts(failed=strays.number if strays else 0)
+        counts.write(file)
+    return not counts.failed
 
 
 def _tell(*_: object) -> None:
@@ -137,10 +140,10 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true")
     options = parser.parse_args()
     signal.signal(signal.SIGUSR1, _tell)
+    # A shell may have had it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    counts = run(options.folder, options.pattern, strict=options.strict)
-    counts.write(options.counts)
-    return 1 if counts.failed else 0
+    good = run(options.folder, options.pattern, options.counts, strict=options.strict)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
