@@ -10,9 +10,10 @@ import asyncio
 import functools
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
+from typing import Any
 
 from .hindsight_client import (
     AccessRefusedError,
@@ -22,7 +23,7 @@ from .hindsight_client import (
     RetainItem,
     RetryLaterError,
 )
-from .outbox import Outbox, TurnRecord, Window
+from .outbox import Line, Outbox, TurnRecord, Window
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -110,6 +111,7 @@ class Delivery:
         self._idle_at: dict[int, float] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._chats: dict[str, _Backoff] = {}
+        self._paused: set[str] = set()
         self._hold = _Hold()
         self._disk_fault = False
         self._capped = False
@@ -199,6 +201,21 @@ class Delivery:
         await asyncio.gather(*tasks, *self._commits, return_exceptions=True)
         await self._outbox.aclose()
 
+    async def pause(self, chat: str) -> None:
+        """Sends nothing of a chat until `resume`; a request under way is cancelled.
+
+        Its window is marked as tried: it may have reached the server all the same.
+        """
+        self._paused.add(chat)
+        if task := self._sending.get(chat):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def resume(self, chat: str) -> None:
+        """Ends a pause."""
+        self._paused.discard(chat)
+        self._wake.set()
+
     async def retry_aside(self) -> int:
         """Sends the refused windows once more; returns how many there were."""
         number = await self._outbox.retry_aside()
@@ -264,9 +281,13 @@ class Delivery:
         while self._client and len(self._sending) < self._room() and not await self._is_capped():
             now = self._monotonic()
             waiting = {chat for chat, b in self._chats.items() if b.not_before > now}
-            window = await self._outbox.next_window(excluding=waiting | self._sending.keys())
+            window = await self._outbox.next_window(
+                excluding=waiting | self._paused | self._sending.keys()
+            )
             if window is None:
                 return
+            if window.chat in self._paused:
+                continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task
             task.add_done_callback(functools.partial(self._sent, window.chat))
@@ -294,6 +315,7 @@ class Delivery:
     async def _send(self, client: HindsightClient, window: Window) -> None:
         """Sends one window and does what its answer asks for."""
         try:
+            await self._outbox.mark_tried(window)
             try:
                 await client.retain(_item(window), operation_id=window.operation_id)
             except RetryLaterError as error:
@@ -364,17 +386,25 @@ class Delivery:
 
 def _item(window: Window) -> RetainItem:
     """The document of a window, the same each time it is built."""
-    header = window.header
-    lines = [line for turn in window.turns for line in turn]
+    return build_item(window.document_id, window.header, window.turns)
+
+
+def build_item(
+    document_id: str, header: Mapping[str, Any], turns: Sequence[tuple[Line, ...]]
+) -> RetainItem:
+    """A document of some turns.
+
+    Args:
+        document_id: Its id.
+        header: See `TurnRecord`.
+        turns: The lines of each turn.
+    """
+    lines = [line for turn in turns for line in turn]
     speakers = sorted({line.pseudonym for line in lines if line.pseudonym})
-    metadata = {
-        **header["metadata"],
-        "turns": str(len(window.turns)),
-        "speakers": " ".join(speakers),
-    }
+    metadata = {**header["metadata"], "turns": str(len(turns)), "speakers": " ".join(speakers)}
     return RetainItem(
         content="\n".join(line.text for line in lines),
-        document_id=window.document_id,
+        document_id=document_id,
         context=header["context"],
         timestamp=header["timestamp"],
         metadata=metadata,

@@ -6,36 +6,46 @@ since 4.24.1, so nothing of AstrBot is imported here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from .memory import Message
 from .memory_formatter import (
+    MIN_ID_CHARS,
     Speaker,
     clean_name,
     clean_text,
     is_instruction,
+    neutralise,
     plain_speech,
     replace_ids,
     shorten,
+    without_forgery,
 )
 from .redaction import redact_contacts, redact_secrets
-from .scope import Hasher, Origin, Scope
+from .scope import Hasher, MessageKind, Origin, Scope
 from .settings import PrivacySettings
 from .texts import Texts
 
 MAX_QUOTE_CHARS = 120
+LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"
+_KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "group"}
 _MANAGER_ROLES = {"owner", "admin"}
 _ANONYMOUS_IDS = {"80000000"}
 """OneBot gives all anonymous members of all groups this one id."""
+_MENTION = re.compile(
+    r'<(?:(?P<sign>@[!&]?|[#＃])|qqbot-at-user\s+id=")(?P<id>[\w-]+)(?:\|[^<>]*)?"?\s*/?>'
+)
+"""How Discord, Slack and QQ write people (`<@1>`), roles (`<@&1>`) and channels (`<#1>`)."""
 
 
 def origin_of(event: Any) -> Origin:
     """Where an event comes from; see AstrBot's `AstrMessageEvent`."""
     return Origin(
         platform=str(event.get_platform_name()),
-        is_group=event.get_message_type().value == "GroupMessage",
+        kind=_KINDS.get(event.get_message_type().value, "other"),
         umo=str(event.unified_msg_origin),
         sender_id=str(event.get_sender_id() or ""),
         group_id=str(event.get_group_id() or ""),
@@ -91,7 +101,7 @@ class EventReader:
         self._opted_out = opted_out
         self._self_id = str(event.get_self_id() or "")
         self._components = list(event.get_messages() or ())
-        self._ids = [self._self_id, self._sender_id, *dict(_mentioned(self._components))]
+        self._ids = [*self._chat_names(), self._self_id, *dict(self._everybody())]
         self._bot = Speaker(self._bot_name())
         self._people = dict(self._named_people())
 
@@ -121,7 +131,19 @@ class EventReader:
             text = redact_secrets(text, self._texts)
         if self._privacy.redact_contacts:
             text = redact_contacts(text, self._texts)
-        return replace_ids(text, self._labels())
+        text = _MENTION.sub(self._mention, without_forgery(text))
+        text = replace_ids(text, self._labels(), self._written_names())
+        for name in self._hidden_names():
+            text = text.replace(f"@{name}", self._texts("mark_opted_out"))
+        return text
+
+    def _mention(self, found: re.Match[str]) -> str:
+        """What stands for somebody or something that a platform writes as markup with an id."""
+        if found["sign"] == "@&":
+            return self._texts("name_group")
+        if found["sign"] in {"#", "＃"}:
+            return self._texts("name_chat")
+        return f"@{self._label(found['id'])}"
 
     @property
     def _sender_id(self) -> str:
@@ -136,12 +158,15 @@ class EventReader:
 
     def _named_people(self) -> Iterator[tuple[str, Speaker]]:
         """Everybody in the event by raw id, the sender last, since that name is the surest."""
-        for person_id, name in _mentioned(self._components):
+        for person_id, name in self._everybody():
             yield person_id, self._speaker(person_id, name)
-        yield self._sender_id, self._speaker(self._sender_id, self._event.get_sender_name())
+
+    def _everybody(self) -> Iterator[tuple[str, str | None]]:
+        yield from _mentioned(self._components)
+        yield self._sender_id, self._event.get_sender_name()
 
     def _speaker(self, person_id: str, name: str | None) -> Speaker:
-        if person_id == self._self_id:
+        if person_id and person_id == self._self_id:
             return self._bot
         fallback = "name_anonymous" if person_id in _ANONYMOUS_IDS else "name_user"
         pseudonym = self._hasher.pseudonym(self._scope, person_id)
@@ -149,22 +174,53 @@ class EventReader:
 
     def _name(self, name: str | None, fallback: str) -> str:
         """A display name without anybody's raw id; some adapters put it there."""
-        shown = replace_ids(clean_text(name or ""), dict.fromkeys(self._ids, ""))
+        shown = replace_ids(neutralise(name or ""), dict.fromkeys(self._ids, ""))
+        if len(shown) >= MIN_ID_CHARS and any(i.startswith(shown) for i, _ in self._everybody()):
+            shown = ""  # Lark and LINE take the beginning of the id for a name
         return clean_name(redact_secrets(shown, self._texts), self._texts(fallback))
+
+    def _chat_names(self) -> dict[str, str]:
+        """What to write for the ids of the chat and for the long numbers they are made of.
+
+        `-1001234567890#77` is a topic of Telegram's group -1001234567890.
+        """
+        event, chat = self._event, self._texts("name_chat")
+        group = str(event.get_group_id() or "")
+        names = {str(event.unified_msg_origin): chat, str(event.session_id): chat}
+        parts = dict.fromkeys(_long_numbers(" ".join(names)), chat)
+        own = dict.fromkeys([*_long_numbers(group), group], self._texts("name_group"))
+        return parts | names | own
 
     def _labels(self) -> dict[str, str]:
         """What to write for each raw id of this event."""
-        chat = self._texts("name_chat")
-        labels = {
-            str(self._event.unified_msg_origin): chat,
-            str(self._event.session_id): chat,
-            str(self._event.get_group_id() or ""): self._texts("name_group"),
-        }
-        for person_id, who in self._people.items():
-            hidden = person_id != self._sender_id and self._opted_out(person_id)
-            labels[person_id] = self._texts("mark_opted_out") if hidden else who.label
+        labels = self._chat_names()
+        labels |= {person_id: self._label(person_id) for person_id in self._people}
         labels[self._self_id] = self._bot.name
-        return labels
+        return {without_forgery(raw): label for raw, label in labels.items()}
+
+    def _written_names(self) -> dict[str, set[str]]:
+        """By raw id, the names as they stand in texts, not cleaned of what names may not have."""
+        names: dict[str, set[str]] = {}
+        for person_id, name in self._everybody():
+            names.setdefault(person_id, set()).add(without_forgery(clean_text(name or "")))
+        return names
+
+    def _hidden_names(self) -> list[str]:
+        """Names of those who want not to be named, the longest first."""
+        written = self._written_names().items()
+        names = {name for person_id, own in written if self._is_hidden(person_id) for name in own}
+        return sorted(filter(None, names), key=len, reverse=True)
+
+    def _is_hidden(self, person_id: str) -> bool:
+        """Whether somebody else than the speaker wants not to be named."""
+        return person_id != self._sender_id and self._opted_out(person_id)
+
+    def _label(self, person_id: str) -> str:
+        """How a person is written, who may be none of those that the event names."""
+        if self._is_hidden(person_id):
+            return self._texts("mark_opted_out")
+        who = self._people.get(person_id) or self._speaker(person_id, None)
+        return who.label
 
     def _marks(self, components: Iterable[Any]) -> Iterator[str]:
         """A short plain marker for everything in a message that is no text."""
@@ -192,6 +248,12 @@ class EventReader:
 
     def _reply_words(self, reply: Any) -> str:
         return self.clean(reply.message_str or "")
+
+
+def _long_numbers(text: str) -> Iterator[str]:
+    """Long numbers in a composite id, with a minus sign before them and without."""
+    for number in re.findall(LONG_NUMBER, text):
+        yield from (number, number.lstrip("-"))
 
 
 MARKS = {"mark_image", "mark_record", "mark_video", "mark_forward", "mark_node", "mark_nodes"}

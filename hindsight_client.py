@@ -11,6 +11,7 @@ Errors are named for what the caller can do about them:
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,15 @@ MAX_CONNECTIONS = 64
 REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 600.0
+
+PAGE_SIZE = 100
+MAX_OPERATIONS = 5000
+REFLECT_SECONDS = 90.0
+PROFILE_TOKENS = 512
+PROFILE_REFRESH_SECONDS = 600
+
+_MISSING = ("Bank ", "Document ", "Mental model ", "Memory ", "Operation ")
+"""How Hindsight's own sentences about a missing thing begin (1.1.0)."""
 
 _DROPPED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 """What httpx raises when the server had closed the idle connection that a request went out on."""
@@ -80,16 +90,18 @@ class QueryTooLongError(RequestRejectedError):
 
 @dataclass(frozen=True)
 class RecalledMemory:
-    """One result of a recall.
+    """One memory, as recalls and lists return it.
 
     Attributes:
         memory_id: Hindsight's id.
         text: What is remembered.
-        kind: `world`, `experience` or `observation`.
+        kind: `world`, `experience` (of the assistant) or `observation` (a conclusion).
         mentioned_at: When it was said, aware, or None.
         tags: Tags of the memory, in no particular order.
         score: Relevance, comparable only within one recall, or None.
         speakers: Pseudonyms of those who speak in its source, where the source is known.
+        document_id: Its source, or empty for a conclusion.
+        sources: Ids of the memories that a conclusion stands on, where the server tells.
     """
 
     memory_id: str
@@ -99,6 +111,70 @@ class RecalledMemory:
     tags: frozenset[str]
     score: float | None
     speakers: tuple[str, ...] = ()
+    document_id: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """Part of a list of memories, newest first.
+
+    Attributes:
+        memories: Those of this page.
+        total: How many there are on all pages.
+    """
+
+    memories: tuple[RecalledMemory, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    """A document as it can be read back.
+
+    Attributes:
+        document_id: Its id.
+        text: The lines.
+        context: As it was retained.
+        timestamp: As it was retained.
+        metadata: As it was retained.
+        tags: In no particular order.
+    """
+
+    document_id: str
+    text: str
+    context: str
+    timestamp: str
+    metadata: Mapping[str, str]
+    tags: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A piece of work in the server's queue.
+
+    Attributes:
+        operation_id: Its id.
+        document_id: The document that it writes, or empty.
+        status: `pending`, `processing`, `completed`, `failed` or `cancelled`.
+    """
+
+    operation_id: str
+    document_id: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """An answer that the server's model made from memories.
+
+    Attributes:
+        text: The answer.
+        memories: What it stands on.
+    """
+
+    text: str
+    memories: tuple[RecalledMemory, ...]
 
 
 @dataclass(frozen=True)
@@ -252,6 +328,232 @@ class HindsightClient:
         body = {"items": [item.body()], "async": True, "operation_id": operation_id}
         await self._request("POST", f"{self._bank}/memories", json=body)
 
+    async def retain_now(self, item: RetainItem) -> None:
+        """Stores one document and waits until the server has extracted what it holds.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+            ValueError: The item has no tags.
+        """
+        body = {"items": [item.body()], "async": False}
+        await self._request("POST", f"{self._bank}/memories", json=body)
+
+    async def memories(
+        self,
+        tags: Sequence[str],
+        *,
+        text: str = "",
+        document_id: str = "",
+        offset: int = 0,
+        limit: int = PAGE_SIZE,
+    ) -> MemoryPage:
+        """Lists what carries all the tags, newest first.
+
+        Args:
+            tags: Not empty.
+            text: Only memories with this text.
+            document_id: Only memories of this document.
+            offset: How many to pass over.
+            limit: At most so many, up to 100.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+            ValueError: No tags were given.
+        """
+        query = {**_listing(tags, offset, limit), "q": text, "document_id": document_id}
+        answer = await self._request(
+            "GET",
+            f"{self._bank}/memories/list",
+            params={key: value for key, value in query.items() if value != ""},
+            missing_is_empty=True,
+        )
+        wanted = frozenset(tags)
+        found = tuple(m for m in map(_memory, _items(answer, "items")) if m and wanted <= m.tags)
+        return MemoryPage(found, int(answer.content.get("total") or len(found)))
+
+    async def memory(self, memory_id: str) -> RecalledMemory | None:
+        """One memory, or None if there is none of this id; the caller checks its tags.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        path = f"{self._bank}/memories/{quote(memory_id, safe='')}"
+        answer = await self._request("GET", path, missing_is_empty=True)
+        return _memory(answer.content)
+
+    async def documents(self, tags: Sequence[str], *, offset: int = 0) -> list[str]:
+        """Ids of one page of the documents that carry all the tags.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+            ValueError: No tags were given.
+        """
+        answer = await self._request(
+            "GET",
+            f"{self._bank}/documents",
+            params=_listing(tags, offset, PAGE_SIZE),
+            missing_is_empty=True,
+        )
+        wanted = frozenset(tags)
+        return [
+            str(item["id"])
+            for item in _items(answer, "items")
+            if isinstance(item, dict) and wanted <= _tags(item)
+        ]
+
+    async def document(self, document_id: str) -> StoredDocument | None:
+        """One document, or None if it is gone; the caller checks its tags.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        answer = await self._request("GET", self._document(document_id), missing_is_empty=True)
+        if answer.status == 404:
+            return None
+        content, params = answer.content, _dict(answer.content.get("retain_params"))
+        return StoredDocument(
+            document_id=document_id,
+            text=str(content.get("original_text") or ""),
+            context=str(params.get("context") or ""),
+            timestamp=str(params.get("event_date") or content.get("created_at") or ""),
+            metadata={k: str(v) for k, v in _dict(content.get("document_metadata")).items()},
+            tags=_tags(content),
+        )
+
+    async def delete_document(self, document_id: str) -> bool:
+        """Deletes a document with its memories; False if it was gone already.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        answer = await self._request("DELETE", self._document(document_id), missing_is_empty=True)
+        return answer.status != 404
+
+    async def operations(self, status: str) -> list[Operation]:
+        """The retains of the whole bank that have this status, as far as the server lists them.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        found: list[Operation] = []
+        for offset in range(0, MAX_OPERATIONS, PAGE_SIZE):
+            answer = await self._request(
+                "GET",
+                f"{self._bank}/operations",
+                params={"status": status, "limit": PAGE_SIZE, "offset": offset},
+                missing_is_empty=True,
+            )
+            page = [item for item in _items(answer, "operations") if isinstance(item, dict)]
+            found += [
+                Operation(str(item.get("id")), str(item.get("document_id") or ""), status)
+                for item in page
+            ]
+            if len(page) < PAGE_SIZE:
+                break
+        return found
+
+    async def cancel(self, operation: Operation) -> None:
+        """Cancels an operation; one that has ended meanwhile is no error.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        path = f"{self._bank}/operations/{quote(operation.operation_id, safe='')}"
+        with contextlib.suppress(RequestRejectedError):
+            await self._request("DELETE", path, missing_is_empty=True)
+
+    async def reflect(self, query: str, tags: Sequence[str]) -> Reflection:
+        """Has the server's model answer a question from the memories with all the tags.
+
+        Mental models are left out: the server finds them by the key's rights, not by the tags.
+
+        Raises:
+            HindsightError: As the module's docstring says; `rejected` where there is no model.
+            ValueError: No tags were given.
+        """
+        body = {
+            "query": query,
+            "tags": _strict(tags),
+            "tags_match": "all_strict",
+            "include": {"facts": {}},
+            "exclude_mental_models": True,
+        }
+        answer = await self._request(
+            "POST", f"{self._bank}/reflect", json=body, seconds=REFLECT_SECONDS
+        )
+        basis = _list(_dict(answer.content.get("based_on")).get("memories"))
+        wanted = frozenset(tags)
+        memories = [memory for memory in map(_memory, basis) if memory]
+        return Reflection(
+            str(answer.content.get("text") or ""),
+            tuple(m for m in memories if wanted <= m.tags),
+        )
+
+    async def create_profile(self, profile_id: str, tags: Sequence[str], source_query: str) -> None:
+        """Makes a mental model of one chat, kept fresh by the server.
+
+        Args:
+            profile_id: Hex digits.
+            tags: Of the chat; never empty, an untagged model would read the whole bank.
+            source_query: What it is to tell.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+            ValueError: No tags were given.
+        """
+        body = {
+            "id": profile_id,
+            "name": profile_id,
+            "source_query": source_query,
+            "tags": _strict(tags),
+            "max_tokens": PROFILE_TOKENS,
+            "trigger": {
+                "refresh_after_consolidation": True,
+                "min_refresh_interval_seconds": PROFILE_REFRESH_SECONDS,
+            },
+        }
+        await self._request("POST", f"{self._bank}/mental-models", json=body)
+
+    async def profile(self, profile_id: str) -> str | None:
+        """The text of a mental model, empty while it is being made; None if there is none.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        answer = await self._request("GET", self._profile(profile_id), missing_is_empty=True)
+        return None if answer.status == 404 else str(answer.content.get("content") or "")
+
+    async def delete_profile(self, profile_id: str) -> None:
+        """Deletes a mental model, which would keep its text when its sources are gone.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        await self._request("DELETE", self._profile(profile_id), missing_is_empty=True)
+
+    async def config(self) -> Mapping[str, Any]:
+        """The bank's settings.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        answer = await self._request("GET", f"{self._bank}/config", missing_is_empty=True)
+        return _dict(answer.content.get("config"))
+
+    async def configure(self, updates: Mapping[str, Any]) -> None:
+        """Changes settings of the bank.
+
+        Raises:
+            HindsightError: As the module's docstring says.
+        """
+        await self._request("PATCH", f"{self._bank}/config", json={"updates": dict(updates)})
+
+    def _document(self, document_id: str) -> str:
+        return f"{self._bank}/documents/{quote(document_id, safe='')}"
+
+    def _profile(self, profile_id: str) -> str:
+        return f"{self._bank}/mental-models/{quote(profile_id, safe='')}"
+
     async def check(self) -> Health:
         """Asks for one tag: proves address, key and bank with the cheapest request there is.
 
@@ -283,9 +585,11 @@ class HindsightClient:
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         missing_is_empty: bool = False,
+        seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> _Answer:
         """Sends one request and translates whatever comes back."""
-        request = self._http.build_request(method, path, json=json, params=params)
+        timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_SECONDS)
+        request = self._http.build_request(method, path, json=json, params=params, timeout=timeout)
         try:
             try:
                 response = await self._http.send(request)
@@ -297,7 +601,7 @@ class HindsightClient:
             raise RetryLaterError("timeout") from error
         except httpx.HTTPError as error:
             raise RetryLaterError("unreachable") from error
-        if missing_is_empty and _is_missing_bank(response):
+        if missing_is_empty and _is_missing(response):
             return _Answer(404)
         if response.status_code != 200:
             raise _error(response)
@@ -313,19 +617,40 @@ def _strict(tags: Sequence[str]) -> list[str]:
 
 def _memory(raw: Any) -> RecalledMemory | None:
     """Reads one result; None where it has no text."""
-    if not isinstance(raw, dict) or not isinstance(raw.get("text"), str):
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("text"), str):
         return None
     score = _dict(raw.get("scores")).get("final")
-    tags = raw.get("tags")
     return RecalledMemory(
         memory_id=str(raw.get("id") or ""),
         text=raw["text"],
-        kind=str(raw.get("type") or "world"),
+        kind=str(raw.get("type") or raw.get("fact_type") or "world"),
         mentioned_at=_time(raw.get("mentioned_at")),
-        tags=frozenset(map(str, tags)) if isinstance(tags, list) else frozenset(),
+        tags=_tags(raw),
         score=float(score) if isinstance(score, int | float) else None,
         speakers=tuple(str(_dict(raw.get("metadata")).get("speakers") or "").split()),
+        document_id=str(raw.get("document_id") or ""),
+        sources=tuple(map(str, _list(raw.get("source_memory_ids")))),
     )
+
+
+def _items(answer: _Answer, key: str) -> list[Any]:
+    """The rows of a list; raises RetryLaterError where the answer has none."""
+    if answer.status != 404 and not isinstance(answer.content.get(key), list):
+        raise RetryLaterError("bad_answer", answer.status)
+    return _list(answer.content.get(key))
+
+
+def _listing(tags: Sequence[str], offset: int, limit: int) -> dict[str, Any]:
+    """The query of a list that reaches one chat only."""
+    return {"tags": _strict(tags), "tags_match": "all_strict", "limit": limit, "offset": offset}
+
+
+def _tags(raw: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(map(str, _list(raw.get("tags"))))
+
+
+def _list(raw: Any) -> list[Any]:
+    return raw if isinstance(raw, list) else []
 
 
 def _dict(raw: Any) -> Mapping[str, Any]:
@@ -341,15 +666,15 @@ def _time(raw: Any) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _is_missing_bank(response: httpx.Response) -> bool:
-    """Whether this is 1.x's `Bank '…' not found`, and not the 404 of a wrong address."""
+def _is_missing(response: httpx.Response) -> bool:
+    """Whether this is Hindsight's `Bank '…' not found` or the like, not that of a wrong address."""
     if response.status_code != 404 or "json" not in response.headers.get("content-type", ""):
         return False
     try:
         detail = _dict(response.json()).get("detail")
     except ValueError:
         return False
-    return isinstance(detail, str) and detail.startswith("Bank ")
+    return isinstance(detail, str) and detail.startswith(_MISSING)
 
 
 def _content(response: httpx.Response) -> Mapping[str, Any]:

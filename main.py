@@ -8,6 +8,7 @@ import asyncio
 import json
 import random
 import time
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,24 @@ from astrbot.api.event import AstrMessageEvent, filter
 from astrbot.api.provider import LLMResponse, ProviderRequest
 from astrbot.api.star import Context, Star, StarTools
 from astrbot.core.agent.message import TextPart
+from astrbot.core.agent.run_context import ContextWrapper
+from astrbot.core.agent.tool import FunctionTool
+from astrbot.core.astr_agent_context import AstrAgentContext
+from astrbot.core.config.default import VERSION as ASTRBOT_VERSION
 from astrbot.core.star.filter.command import GreedyStr
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
 
+from .archive import Archive
 from .commands import Caller, Commands
 from .delivery import Delivery
 from .events import EventReader, is_manager, locale_of, origin_of
-from .hindsight_client import VERSION, HindsightClient, HindsightError
+from .hindsight_client import HindsightClient, HindsightError
 from .memory import PLUGIN, ChatMemory, Message
-from .memory_formatter import BLOCK_OPEN, strip_block
+from .memory_formatter import BLOCK_OPEN, Speaker, strip_block
 from .outbox import Outbox, outbox_exists
-from .scope import Scope, ScopeState, Skip
+from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip, is_listed
 from .settings import load_settings
+from .status import Status
 from .texts import Texts, choose_language
 
 TURN_EXTRA = f"{PLUGIN}_turn"
@@ -59,6 +66,30 @@ class Turn:
         self.asked = False
         self.stored = False
         self.follow_ups: list[Message] = []
+
+
+ToolRun = Callable[[AstrMessageEvent, str], Awaitable[str]]
+
+
+class MemoryTool(FunctionTool[AstrAgentContext]):
+    """A tool with one text argument that works in the chat of the event, and nowhere else."""
+
+    def __init__(self, *, name: str, description: str, argument: str, run: ToolRun) -> None:
+        super().__init__(
+            name=name,
+            description=description,
+            parameters={
+                "type": "object",
+                "properties": {argument: {"type": "string", "description": description}},
+                "required": [argument],
+            },
+        )
+        self._argument = argument
+        self._run = run
+
+    async def call(self, context: ContextWrapper[AstrAgentContext], **arguments: Any) -> str:
+        """Always returns a text: to AstrBot nothing would mean that the run is over."""
+        return await self._run(context.context.event, str(arguments.get(self._argument) or ""))
 
 
 class TypedAsCommand(filter.CustomFilter):
@@ -112,29 +143,50 @@ class HindsightMemory(Star):
             idle_seconds=self._settings.retain.idle_seconds,
             daily_chars=self._settings.retain.daily_chars,
             monotonic=time.monotonic,
-            today=lambda: self._now().date().isoformat(),
+            today=self._today,
             random=random.random,
             logger=logger,
         )
+        archive = self._build_archive(outbox)
         self._memory = ChatMemory(
-            self._settings, self._state, self._client, self._delivery, monotonic=time.monotonic
+            self._settings,
+            self._state,
+            self._client,
+            self._delivery,
+            monotonic=time.monotonic,
+            read_profile=archive.profile if archive else None,
         )
-        self._commands = Commands(
-            version=VERSION,
+        status = Status(
             settings=self._settings,
             state=self._state,
             client=self._client,
             memory=self._memory,
             delivery=self._delivery,
             outbox=outbox,
+            archive=archive,
+            monotonic=time.monotonic,
+            today=self._today,
+            host=ASTRBOT_VERSION,
+        )
+        self._commands = Commands(
+            settings=self._settings,
+            state=self._state,
+            client=self._client,
+            memory=self._memory,
+            delivery=self._delivery,
+            archive=archive,
+            status=status,
+            folder=folder,
             monotonic=time.monotonic,
         )
+        self._add_tools()
         await self._delivery.start()
-        self._tasks = [asyncio.create_task(self._delivery.run())]
+        if archive:
+            await archive.restore()
+            self._start(archive.run())
+        self._start(self._delivery.run())
         if self._client:
-            self._tasks.append(asyncio.create_task(self._warm(self._client)))
-        for task in self._tasks:
-            task.add_done_callback(_log_failure)
+            self._start(self._warm(self._client))
 
     async def terminate(self) -> None:
         """Sends what can be sent at once, then closes everything; a second call does nothing."""
@@ -212,12 +264,10 @@ class HindsightMemory(Star):
     @filter.custom_filter(TypedAsCommand)
     @filter.command(COMMAND)
     async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
-        """Hindsight 长期记忆：status 状态 | recall 回忆 | on 开启 | off 关闭 | help 帮助。"""
-        caller = self._caller(event)
-        if isinstance(caller.scope, Scope):
-            words = self._reader(event, caller.scope).clean(words)
-        answer = await self._commands.answer(caller, words)
-        yield event.plain_result(answer)
+        """Hindsight 长期记忆：status 状态 | recall 回忆 | list 列表 | help 全部命令。"""
+        words = self._clean(event, words)
+        async for answer in self._commands.answer(self._caller(event), words):
+            yield event.plain_result(answer)
         event.stop_event()
 
     async def _turn(self, event: AstrMessageEvent) -> Turn | None:
@@ -241,8 +291,13 @@ class HindsightMemory(Star):
         return scope
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
-        hasher = self._state.hasher
-        return hasher.scope(origin_of(event)) if hasher else Skip.STATE_FAULT
+        hasher, origin = self._state.hasher, origin_of(event)
+        privacy = self._settings.privacy
+        if is_listed(origin, privacy.deny_chats):
+            return Skip.DENIED
+        if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
+            return Skip.DENIED
+        return hasher.scope(origin) if hasher else Skip.STATE_FAULT
 
     def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
         hasher = self._state.hasher
@@ -257,7 +312,20 @@ class HindsightMemory(Star):
         )
 
     def _caller(self, event: AstrMessageEvent) -> Caller:
-        return Caller(self._scope(event), self._texts(event), self._now(), is_manager(event))
+        scope, texts = self._scope(event), self._texts(event)
+        if isinstance(scope, Scope):
+            speaker = self._reader(event, scope).message(self._now()).speaker
+        else:
+            speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
+        return Caller(
+            scope=scope,
+            texts=texts,
+            now=self._now(),
+            speaker=speaker,
+            person_id=str(event.get_sender_id() or ""),
+            is_manager=is_manager(event),
+            is_admin=event.is_admin(),
+        )
 
     def _texts(self, event: AstrMessageEvent) -> Texts:
         return Texts(choose_language(self._settings.language, locale_of(event)))
@@ -280,6 +348,59 @@ class HindsightMemory(Star):
             clock=time.monotonic,
         )
 
+    def _build_archive(self, outbox: Outbox) -> Archive | None:
+        hasher = self._state.hasher
+        if self._client is None or hasher is None:
+            return None
+        return Archive(
+            self._client,
+            outbox,
+            self._delivery,
+            profile_id=lambda scope: hasher.digest("profile", scope.chat),
+            monotonic=time.monotonic,
+        )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs something in the background until `terminate`."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(_log_failure)
+        self._tasks.append(task)
+
+    def _add_tools(self) -> None:
+        """Gives the model the tools that are switched on; the decorator would register them all."""
+        tools = []
+        if self._settings.tools.recall:
+            tools.append(
+                MemoryTool(
+                    name="hindsight_recall",
+                    description="Looks up what is remembered of this chat. Ask in its language.",
+                    argument="query",
+                    run=self._recall_for_model,
+                )
+            )
+        if self._settings.tools.remember:
+            tools.append(
+                MemoryTool(
+                    name="hindsight_remember",
+                    description="Stores one sentence in the long-term memory of this chat.",
+                    argument="content",
+                    run=self._remember_for_model,
+                )
+            )
+        if tools:
+            self.context.add_llm_tools(*tools)
+
+    async def _recall_for_model(self, event: AstrMessageEvent, query: str) -> str:
+        return await self._commands.recall_for_model(self._caller(event), self._clean(event, query))
+
+    async def _remember_for_model(self, event: AstrMessageEvent, content: str) -> str:
+        caller = self._caller(event)
+        return await self._commands.remember_for_model(caller, self._clean(event, content))
+
+    def _clean(self, event: AstrMessageEvent, text: str) -> str:
+        scope = self._scope(event)
+        return self._reader(event, scope).clean(text) if isinstance(scope, Scope) else text
+
     async def _warm(self, client: HindsightClient) -> None:
         """Opens the connection before the first message needs it, and says what is wrong."""
         try:
@@ -294,6 +415,9 @@ class HindsightMemory(Star):
             return ZoneInfo(name) if isinstance(name, str) and name else None
         except (ZoneInfoNotFoundError, ValueError):
             return None
+
+    def _today(self) -> str:
+        return self._now().date().isoformat()
 
     def _now(self) -> datetime:
         """The time in AstrBot's configured timezone, else the system's."""

@@ -6,6 +6,7 @@ Nothing here knows AstrBot. `main.py` hands in plain values and takes a block of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,9 @@ PROBE_SECONDS = 10.0
 MAX_CHATS_IN_MEMORY = 5000
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
+PROFILE_SECONDS = 600.0
+
+ProfileReader = Callable[[Scope, Texts], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class RecallReport:
         seconds: How long it took.
         memories: What was injected.
         block: The injected text, empty if there was none.
+        lines: How many memories stand in it.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
     """
 
@@ -90,6 +95,7 @@ class RecallReport:
     seconds: float = 0.0
     memories: tuple[RecalledMemory, ...] = ()
     block: str = ""
+    lines: int = 0
     failure: str = ""
 
 
@@ -101,6 +107,7 @@ class MemoryFigures:
         skips: Messages answered without memory, by reason.
         failures: Failed recalls, by reason.
         recalls: Recalls that were answered.
+        lines: Memories injected.
         turns: Turns handed to the outbox.
         repeated: Lines left out because their speaker had said the same within the hour.
         timings: Seconds of the latest recalls.
@@ -109,9 +116,15 @@ class MemoryFigures:
     skips: Counter[Skip] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     recalls: int = 0
+    lines: int = 0
     turns: int = 0
     repeated: int = 0
     timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
+
+    def percentile(self, share: float) -> float:
+        """The time, in seconds, that this share of the latest recalls took at most; 0 for none."""
+        ordered = sorted(self.timings)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
 
 
 class Breaker:
@@ -194,6 +207,7 @@ class ChatMemory:
         client: Hindsight, or None while the settings do not allow any request.
         delivery: Where turns go.
         monotonic: Seconds that never jump.
+        read_profile: Reads a chat's profile, for the setting that adds it to the block.
     """
 
     def __init__(
@@ -204,7 +218,9 @@ class ChatMemory:
         delivery: Delivery,
         *,
         monotonic: Callable[[], float],
+        read_profile: ProfileReader | None = None,
     ) -> None:
+        self._read_profile = read_profile
         self._settings = settings
         self._state = state
         self._client = client
@@ -213,6 +229,7 @@ class ChatMemory:
         self._previous: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reports: OrderedDict[str, RecallReport] = OrderedDict()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
+        self._profiles: dict[str, tuple[str, float]] = {}
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe)
         self.figures = MemoryFigures()
@@ -227,7 +244,9 @@ class ChatMemory:
             return Skip.PRIVATE_DISABLED
         if scope.kind == "group" and not self._settings.enable_group_memory:
             return Skip.GROUP_DISABLED
-        return Skip.CHAT_OFF if self._state.is_off(scope) else scope
+        if self._state.is_off(scope):
+            return Skip.CHAT_OFF
+        return Skip.PAUSED if self._state.is_paused(scope) else scope
 
     def skip(self, reason: Skip) -> None:
         """Counts a message that is answered without memory."""
@@ -265,7 +284,7 @@ class ChatMemory:
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
-        if self._state.is_off(first.scope) or first.private_to_speaker:
+        if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
         said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
         said.append(Utterance(first.bot, answered_at, answer))
@@ -277,8 +296,35 @@ class ChatMemory:
         if lines:
             self.figures.turns += 1
             urgent = any(asks_to_remember(message.words) for message in turn)
-            record = TurnRecord(first.scope.chat, _header(first), tuple(lines), urgent=urgent)
+            header = _header(first.scope, first.texts, first.at, first.bot)
+            record = TurnRecord(first.scope.chat, header, tuple(lines), urgent=urgent)
             await self._delivery.add(record)
+
+    def record(
+        self, scope: Scope, texts: Texts, speaker: Speaker, text: str, at: datetime
+    ) -> TurnRecord:
+        """One line that somebody wants to be remembered, as it will be stored.
+
+        Args:
+            scope: The chat.
+            texts: The wording in the language of the chat.
+            speaker: Whose line it is.
+            text: One line, ids replaced.
+            at: When, aware, in the local timezone.
+        """
+        said = Utterance(speaker, at, text)
+        header = _header(scope, texts, at, Speaker(texts("name_bot")))
+        line = Line(speaker.pseudonym, said.line)
+        return TurnRecord(scope.chat, header, (line,), urgent=True)
+
+    def forget_chat(self, scope: Scope) -> None:
+        """Drops what is held of a chat in memory: last words, the last recall, the profile."""
+        for said in [key for key in self._said if key[0] == scope.chat]:
+            del self._said[said]
+        for person in [key for key in self._previous if key[0] == scope.chat]:
+            del self._previous[person]
+        self._reports.pop(scope.chat, None)
+        self._profiles.pop(scope.chat, None)
 
     def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
         """Whether this speaker said the same within the hour; if not, notes it."""
@@ -370,14 +416,15 @@ class ChatMemory:
     def _with_block(
         self, report: RecallReport, message: Message, memories: list[RecalledMemory]
     ) -> RecallReport:
-        block = build_block(
+        block, shown = build_block(
             memories,
             texts=message.texts,
             timezone=message.at.tzinfo,
             max_tokens=self._settings.recall.max_tokens,
             speaker=message.speaker if message.scope.kind == "group" else None,
+            profile=self._profile(message),
         )
-        return replace(report, memories=tuple(memories), block=block)
+        return replace(report, memories=tuple(shown), block=block, lines=len(shown))
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._reports.pop(scope.chat, None)
@@ -388,7 +435,26 @@ class ChatMemory:
             self.figures.failures[report.failure] += 1
         else:
             self.figures.recalls += 1
+            self.figures.lines += report.lines
             self.figures.timings.append(report.seconds)
+
+    def _profile(self, message: Message) -> str:
+        """The chat's profile as last read; where that is long ago, it is read in the background."""
+        if not self._settings.recall.include_profile or self._read_profile is None:
+            return ""
+        text, read_at = self._profiles.get(message.scope.chat, ("", -PROFILE_SECONDS))
+        if self._monotonic() - read_at >= PROFILE_SECONDS:
+            self._profiles[message.scope.chat] = text, self._monotonic()
+            task = asyncio.create_task(self._refresh_profile(self._read_profile, message))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        return text
+
+    async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
+        with contextlib.suppress(HindsightError):
+            text = await read(message.scope, message.texts)
+            self._profiles[message.scope.chat] = text, self._monotonic()
+        return ""
 
     async def _probe(self) -> bool:
         """Whether the server answers a cheap request."""
@@ -406,14 +472,11 @@ def _reaches(memory: RecalledMemory, floor: float) -> bool:
     return memory.score is not None and memory.score >= floor
 
 
-def _header(message: Message) -> dict[str, object]:
+def _header(scope: Scope, texts: Texts, at: datetime, bot: Speaker) -> dict[str, object]:
     """What the turns of a window have in common (the first one's stands for all)."""
-    scope = message.scope
     return {
         "tags": list(scope.tags),
-        "context": message.texts(
-            f"context_{scope.kind}", platform=scope.platform, bot=message.bot.name
-        ),
-        "timestamp": message.at.isoformat(timespec="seconds"),
+        "context": texts(f"context_{scope.kind}", platform=scope.platform, bot=bot.name),
+        "timestamp": at.isoformat(timespec="seconds"),
         "metadata": {"plugin": PLUGIN, "kind": scope.kind, "platform": scope.platform},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -21,10 +21,14 @@ BLOCK_CLOSE = "</hindsight_memory>"
 MAX_NAME_CHARS = 24
 MIN_ID_CHARS = 4
 """Shorter ids are ordinary words and numbers; no platform gives such to people or groups."""
+UNMISTAKABLE_CHARS = 20
+"""An id that is no number and as long as this is no part of a word."""
 MAX_QUERY_UNITS = 480.0
 """Hindsight up to 0.10 refuses queries over 500 tokens, 1.x cuts them."""
 SHORT_QUERY_UNITS = 16.0
-MAX_MEMORY_CHARS = 400
+MAX_MEMORY_CHARS = 360
+"""A line has at most 400; the others are for its date and whose words these are."""
+MAX_PROFILE_CHARS = 600
 MAX_ENTITY_DEPTH = 4
 
 _FIRST_WIDE = 0x2E80
@@ -51,7 +55,7 @@ _INSTRUCTION = re.compile(
 )
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
 _FORGED_PSEUDONYM = re.compile(r"#(?=[0-9a-fA-F]{6})")
-_FORGED_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
+_LINE_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
 _NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞‹›\[\]]+")
 _WISH = re.compile(
     r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
@@ -107,8 +111,13 @@ def clean_text(text: str) -> str:
 
 
 def plain_speech(text: str) -> str:
-    """What somebody said, on one line, with nothing that reads as another line's beginning."""
-    return _FORGED_TIME.sub("（", _FORGED_PSEUDONYM.sub("＃", clean_text(strip_block(text))))
+    """What somebody said, on one line, without a memory block."""
+    return clean_text(strip_block(clean_text(text)))
+
+
+def without_forgery(text: str) -> str:
+    """Text in which nothing reads as another line's beginning."""
+    return _LINE_TIME.sub("（", _FORGED_PSEUDONYM.sub("＃", text))
 
 
 def is_instruction(text: str) -> bool:
@@ -126,25 +135,32 @@ def clean_name(name: str, fallback: str) -> str:
     return cleaned[:MAX_NAME_CHARS].strip() or fallback
 
 
-def replace_ids(text: str, labels: Mapping[str, str]) -> str:
+def replace_ids(
+    text: str, labels: Mapping[str, str], names: Mapping[str, Collection[str]] | None = None
+) -> str:
     """Puts labels where raw platform ids stand, also in the form `name(id)`.
 
     Args:
         text: Any text of the chat.
         labels: Platform id -> what to write instead.
+        names: Platform id -> names that may stand before it, besides the one in its label.
     """
+    names = names or {}
     raws = sorted((raw for raw in labels if len(raw) >= MIN_ID_CHARS), key=len, reverse=True)
     if not raws:
         return text
     # In one pass, so that nothing is replaced within a label that has just been put in.
-    patterns = [rf"({_named(raw, labels[raw])}|{_bounded(raw)})" for raw in raws]
+    patterns = [
+        rf"({_named(raw, [*names.get(raw, ()), labels[raw].partition('#')[0]])}|{_bounded(raw)})"
+        for raw in raws
+    ]
     return re.sub("|".join(patterns), lambda match: labels[raws[(match.lastindex or 1) - 1]], text)
 
 
-def _named(raw: str, label: str) -> str:
-    """A pattern for an id in brackets behind its name."""
-    name = re.escape(label.partition("#")[0])
-    return rf"{name}\s*[(（]\s*{_bounded(raw)}\s*[)）]"
+def _named(raw: str, names: Iterable[str]) -> str:
+    """A pattern for an id in brackets behind one of its names."""
+    name = "|".join(map(re.escape, sorted(filter(None, names), key=len, reverse=True)))
+    return rf"(?:{name})\s*[(（]\s*{_bounded(raw)}\s*[)）]"
 
 
 def _bounded(raw: str) -> str:
@@ -153,6 +169,8 @@ def _bounded(raw: str) -> str:
     Some ids are ordinary words (WebChat's user is called `astrbot`), and a number may stand right
     behind letters (`qq10001`).
     """
+    if len(raw) >= UNMISTAKABLE_CHARS and not raw.isdecimal():
+        return re.escape(raw)
     around = r"[0-9]" if raw.isdecimal() else r"[A-Za-z0-9_]"
     return rf"(?<!{around}){re.escape(raw)}(?!{around})"
 
@@ -221,7 +239,8 @@ def build_block(
     timezone: tzinfo | None,
     max_tokens: int,
     speaker: Speaker | None = None,
-) -> str:
+    profile: str = "",
+) -> tuple[str, list[RecalledMemory]]:
     """The part that is added to the model's request.
 
     Args:
@@ -230,33 +249,40 @@ def build_block(
         timezone: For the dates of the lines; None is the system's.
         max_tokens: Bound on the whole, in `units`.
         speaker: Who is speaking now; given in groups.
+        profile: What is known of the chat as a whole, or empty.
 
     Returns:
-        The block, or an empty text if nothing fits or there is nothing to say.
+        The block, empty if nothing fits or there is nothing to say, and the memories in it.
     """
     head = [BLOCK_OPEN, texts("block_header")]
     if speaker:
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
     left = max_tokens - units("\n".join([*head, BLOCK_CLOSE]))
     lines: list[str] = []
-    for line in _memory_lines(memories, texts, timezone):
+    shown: list[RecalledMemory] = []
+    for line, memory in _block_lines(memories, texts, timezone, profile):
         left -= units(line) + 1
         if left < 0:
             break
         lines.append(line)
-    return "\n".join([*head, *lines, BLOCK_CLOSE]) if lines else ""
+        if memory:
+            shown.append(memory)
+    return ("\n".join([*head, *lines, BLOCK_CLOSE]) if lines else ""), shown
 
 
-def _memory_lines(
-    memories: Iterable[RecalledMemory], texts: Texts, timezone: tzinfo | None
-) -> Iterable[str]:
-    """One dated line per memory, each text once."""
+def _block_lines(
+    memories: Iterable[RecalledMemory], texts: Texts, timezone: tzinfo | None, profile: str
+) -> Iterable[tuple[str, RecalledMemory | None]]:
+    """The profile, then one dated line per memory, each text once."""
+    if overview := shorten(neutralise(profile), MAX_PROFILE_CHARS):
+        yield texts("block_profile", text=overview), None
     seen: set[str] = set()
     for memory in memories:
         text = memory_text(memory, texts)
         if text and text not in seen:
             seen.add(text)
-            yield " ".join(filter(None, ["-", memory_date(memory, timezone), text]))
+            date = memory_date(memory, timezone)
+            yield " ".join(filter(None, ["-", date, text])), memory
 
 
 def memory_text(memory: RecalledMemory, texts: Texts) -> str:
@@ -265,11 +291,19 @@ def memory_text(memory: RecalledMemory, texts: Texts) -> str:
     Returns:
         The text, or an empty one for orders to the bot of which nobody knows who gave them.
     """
-    text = shorten(neutralise(" / ".join(memory.text.splitlines())), MAX_MEMORY_CHARS)
+    one_line = " / ".join(filter(str.strip, memory.text.splitlines()))
+    text = shorten(neutralise(one_line), MAX_MEMORY_CHARS)
     if is_instruction(text) and not _LABEL.search(text):
         who = memory.speakers[0] if len(memory.speakers) == 1 else ""
         return texts("block_said", name=neutralise(who), text=text) if who else ""
-    return texts("block_by_assistant", text=text) if memory.kind == "experience" else text
+    # A whole line begins with its speaker; a fact in other words does not tell.
+    told = memory.kind != "experience" or _LINE_TIME.search(text)
+    return text if told else texts("block_by_assistant", text=text)
+
+
+def has_label(text: str) -> bool:
+    """Whether a text names a speaker by name and pseudonym."""
+    return _LABEL.search(text) is not None
 
 
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:

@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 _PRIMARY_CODE = 0xFF
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
+_SELECT_WINDOW = "SELECT id, chat, document_id, operation_id, header, chars FROM windows"
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS windows (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -43,6 +45,7 @@ CREATE TABLE IF NOT EXISTS windows (
     turns INTEGER NOT NULL,
     chars INTEGER NOT NULL,
     uptime REAL NOT NULL,
+    tried INTEGER NOT NULL DEFAULT 0,
     reason TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS windows_by_state ON windows (state, position, id, chat);
@@ -53,6 +56,10 @@ CREATE TABLE IF NOT EXISTS turns (
     lines TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS turns_by_window ON turns (window);
+CREATE TABLE IF NOT EXISTS erasures (
+    chat TEXT PRIMARY KEY, tags TEXT NOT NULL, profile TEXT NOT NULL, documents TEXT NOT NULL,
+    whole INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
 
@@ -127,6 +134,25 @@ class Added:
 
     window_id: int
     sealed: bool
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What must yet vanish from the server; kept on disk until it has.
+
+    Attributes:
+        chat: The chat's hash.
+        tags: The chat's four tags.
+        profile: The id of its mental model.
+        documents: Ids of documents that a queued retain may still write.
+        whole: Everything of the chat must go, and nothing of it is delivered until then.
+    """
+
+    chat: str
+    tags: tuple[str, ...]
+    profile: str
+    documents: tuple[str, ...]
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -220,6 +246,63 @@ class Outbox:
                 (str(uuid.uuid4()), window.window_id),
             )
         )
+
+    async def mark_tried(self, window: Window) -> None:
+        """Notes that a window may have reached the server."""
+        await self._run(
+            lambda db: db.execute(
+                "UPDATE windows SET tried = 1 WHERE id = ? AND tried = 0", (window.window_id,)
+            )
+        )
+
+    async def add_window(
+        self, chat: str, header: dict[str, Any], turns: Sequence[tuple[Line, ...]]
+    ) -> str:
+        """Puts a whole window in the queue, ready to be sent; returns its document id."""
+        return await self._run(lambda db: self._add_window(db, chat, header, turns))
+
+    async def remove_document(self, document_id: str) -> None:
+        """Takes the window of a document out of the queue again."""
+        await self._run(lambda db: self._remove_where(db, "document_id", document_id))
+
+    async def drop_chat(self, chat: str) -> tuple[int, list[str]]:
+        """Drops all windows of a chat.
+
+        Returns:
+            How many turns they held, and the document ids of those that were tried.
+        """
+        return await self._run(lambda db: self._drop_chat(db, chat))
+
+    async def edit_chat(
+        self, chat: str, edit: Callable[[Sequence[Line]], list[Line]]
+    ) -> tuple[int, list[str]]:
+        """Edits the lines of all waiting windows of a chat.
+
+        Args:
+            chat: The chat's hash.
+            edit: Takes the lines of a window and returns those that stay.
+
+        Returns:
+            How many lines went, and the document ids of changed windows that were tried; such
+            windows have got new ids.
+        """
+        return await self._run(lambda db: self._edit_chat(db, chat, edit))
+
+    async def windows(self, chat: str) -> list[Window]:
+        """All windows of a chat that wait, in order."""
+        return await self._run(lambda db: _windows_of(db, chat))
+
+    async def keep_erasure(self, erasure: Erasure) -> None:
+        """Keeps an erasure on disk, in the place of an earlier one of that chat."""
+        await self._run(lambda db: _keep_erasure(db, erasure))
+
+    async def end_erasure(self, chat: str) -> None:
+        """Forgets an erasure that is complete."""
+        await self._run(lambda db: db.execute("DELETE FROM erasures WHERE chat = ?", (chat,)))
+
+    async def erasures(self) -> list[Erasure]:
+        """Erasures that are not complete."""
+        return await self._run(_erasures)
 
     async def split(self, window: Window) -> bool:
         """Makes two windows of one that is too large; False where it holds a single line."""
@@ -378,6 +461,52 @@ class Outbox:
         self._count_sealed(db, number)
         return number
 
+    def _add_window(
+        self,
+        db: sqlite3.Connection,
+        chat: str,
+        header: dict[str, Any],
+        turns: Sequence[tuple[Line, ...]],
+    ) -> str:
+        window_id = _insert_window(db, "sealed", chat, header)
+        _fill_window(db, window_id, turns)
+        self._count_sealed(db, 1)
+        row = db.execute("SELECT document_id FROM windows WHERE id = ?", (window_id,)).fetchone()
+        return str(row[0])
+
+    def _remove_where(self, db: sqlite3.Connection, column: str, value: str) -> None:
+        query = {
+            "document_id": "DELETE FROM windows WHERE document_id = ?",
+            "chat": "DELETE FROM windows WHERE chat = ?",
+        }[column]
+        db.execute(query, (value,))
+        self._waiting = _count(db, "sealed")
+
+    def _drop_chat(self, db: sqlite3.Connection, chat: str) -> tuple[int, list[str]]:
+        rows = db.execute(
+            "SELECT turns, tried, document_id FROM windows WHERE chat = ?", (chat,)
+        ).fetchall()
+        self._remove_where(db, "chat", chat)
+        return sum(row[0] for row in rows), [row[2] for row in rows if row[1]]
+
+    def _edit_chat(
+        self, db: sqlite3.Connection, chat: str, edit: Callable[[Sequence[Line]], list[Line]]
+    ) -> tuple[int, list[str]]:
+        removed, tried = 0, []
+        for window in _windows_of(db, chat):
+            lines = [line for turn in window.turns for line in turn]
+            kept = edit(lines)
+            if len(kept) == len(lines):
+                continue
+            removed += len(lines) - len(kept)
+            if _was_tried(db, window):
+                tried.append(window.document_id)
+            if kept:
+                _rewrite_window(db, window, group_turns(kept))
+            else:
+                self._remove_where(db, "document_id", window.document_id)
+        return removed, tried
+
     def _split(self, db: sqlite3.Connection, window: Window) -> bool:
         parts: list[tuple[Line, ...]] = list(window.turns)
         if len(parts) == 1:
@@ -452,7 +581,7 @@ def _insert_window(
             position or 0.0,
             state,
             chat,
-            f"{chat[:24]}-{uuid.uuid4()}",
+            new_document_id(chat),
             str(uuid.uuid4()),
             json.dumps(header, ensure_ascii=False),
             _figure(db, "uptime"),
@@ -468,14 +597,77 @@ def _insert_filled_window(
     db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: float
 ) -> None:
     """Writes a sealed window with some turns of another, at that one's place in the order."""
-    parts = list(turns)
     window_id = _insert_window(db, "sealed", origin.chat, origin.header, position)
-    for lines in parts:
+    _fill_window(db, window_id, list(turns))
+
+
+def _fill_window(db: sqlite3.Connection, window_id: int, turns: Sequence[tuple[Line, ...]]) -> None:
+    """Writes the turns of a window that has none."""
+    for lines in turns:
         _insert_turn(db, window_id, lines)
-    chars = sum(len(line.text) + 1 for lines in parts for line in lines)
+    chars = sum(len(line.text) + 1 for lines in turns for line in lines)
     db.execute(
-        "UPDATE windows SET turns = ?, chars = ? WHERE id = ?", (len(parts), chars, window_id)
+        "UPDATE windows SET turns = ?, chars = ? WHERE id = ?", (len(turns), chars, window_id)
     )
+
+
+def _rewrite_window(
+    db: sqlite3.Connection, window: Window, turns: Sequence[tuple[Line, ...]]
+) -> None:
+    """Gives a window other turns, and new ids: what was sent under the old ones is another."""
+    db.execute("DELETE FROM turns WHERE window = ?", (window.window_id,))
+    db.execute(
+        "UPDATE windows SET document_id = ?, operation_id = ?, tried = 0 WHERE id = ?",
+        (new_document_id(window.chat), str(uuid.uuid4()), window.window_id),
+    )
+    _fill_window(db, window.window_id, turns)
+
+
+def _was_tried(db: sqlite3.Connection, window: Window) -> bool:
+    row = db.execute("SELECT tried FROM windows WHERE id = ?", (window.window_id,)).fetchone()
+    return bool(row[0])
+
+
+def group_turns(lines: Iterable[Line]) -> list[tuple[Line, ...]]:
+    """Lines as turns: what people say, and the bot's answer to it."""
+    turns: list[tuple[Line, ...]] = []
+    for line in lines:
+        follows = turns and (not line.pseudonym or turns[-1][-1].pseudonym)
+        turns = [*turns[:-1], (*turns[-1], line)] if follows else [*turns, (line,)]
+    return turns
+
+
+def _keep_erasure(db: sqlite3.Connection, erasure: Erasure) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO erasures (chat, tags, profile, documents, whole)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (
+            erasure.chat,
+            json.dumps(erasure.tags),
+            erasure.profile,
+            json.dumps(erasure.documents),
+            int(erasure.whole),
+        ),
+    )
+
+
+def _erasures(db: sqlite3.Connection) -> list[Erasure]:
+    return [
+        Erasure(chat, tuple(json.loads(tags)), profile, tuple(json.loads(documents)), bool(whole))
+        for chat, tags, profile, documents, whole in db.execute(
+            "SELECT chat, tags, profile, documents, whole FROM erasures"
+        )
+    ]
+
+
+def new_document_id(chat: str) -> str:
+    """An id that no other document has, ever."""
+    return f"{document_prefix(chat)}{uuid.uuid4()}"
+
+
+def document_prefix(chat: str) -> str:
+    """What the ids of all documents of a chat begin with."""
+    return f"{chat[:24]}-"
 
 
 def _position_after(db: sqlite3.Connection, position: float) -> float:
@@ -491,14 +683,22 @@ def _insert_turn(db: sqlite3.Connection, window_id: int, lines: Iterable[Line]) 
 
 
 def _next_window(db: sqlite3.Connection, excluding: Collection[str]) -> Window | None:
-    row = db.execute(
-        "SELECT id, chat, document_id, operation_id, header, chars FROM windows WHERE id ="
-        " (SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
-        " AND chat NOT IN (SELECT value FROM json_each(?)) ORDER BY position, id LIMIT 1)",
+    found = db.execute(
+        "SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
+        " AND chat NOT IN (SELECT value FROM json_each(?)) ORDER BY position, id LIMIT 1",
         (json.dumps(list(excluding)),),
     ).fetchone()
-    if row is None:
+    if found is None:
         return None
+    return _window(db, db.execute(f"{_SELECT_WINDOW} WHERE id = ?", found).fetchone())
+
+
+def _windows_of(db: sqlite3.Connection, chat: str) -> list[Window]:
+    rows = db.execute(f"{_SELECT_WINDOW} WHERE chat = ? ORDER BY position, id", (chat,)).fetchall()
+    return [_window(db, row) for row in rows]
+
+
+def _window(db: sqlite3.Connection, row: tuple[Any, ...]) -> Window:
     window_id, chat, document_id, operation_id, header, chars = row
     turns = tuple(
         tuple(Line(**line) for line in json.loads(lines))

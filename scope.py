@@ -14,6 +14,8 @@ import re
 import secrets
 import tempfile
 import threading
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -25,9 +27,14 @@ STATE_VERSION = 1
 SALT_BYTES = 32
 
 ChatKind = Literal["private", "group"]
+MessageKind = Literal["private", "group", "other"]
 
 _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 """AstrBot wakes itself with events of these names (scheduled and background tasks)."""
+
+_UNSURE_PRIVATE_PLATFORMS = frozenset({"satori"})
+"""Their adapters call a group private where the platform has no guilds: the session is then the
+channel, and nothing but the umo keeps a group apart from its members' private chats."""
 
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
@@ -41,7 +48,9 @@ class Skip(StrEnum):
 
     NOT_CONFIGURED = "not_configured"
     STATE_FAULT = "state_fault"
+    DENIED = "denied"
     CHAT_OFF = "chat_off"
+    PAUSED = "paused"
     PRIVATE_DISABLED = "private_disabled"
     GROUP_DISABLED = "group_disabled"
     SESSION_RULE = "session_rule"
@@ -67,17 +76,28 @@ class Origin:
 
     Attributes:
         platform: The adapter's name, such as `aiocqhttp`.
-        is_group: Whether AstrBot calls it a group message.
+        kind: What AstrBot calls it; `other` is neither, such as a broadcast or a public note.
         umo: AstrBot's `unified_msg_origin`.
         sender_id: The platform's id of the person, empty if it told none.
         group_id: The platform's id of the group, empty if it told none.
     """
 
     platform: str
-    is_group: bool
+    kind: MessageKind
     umo: str = field(repr=False)
     sender_id: str = field(repr=False)
     group_id: str = field(repr=False)
+
+
+def is_listed(origin: Origin, chats: Collection[str]) -> bool:
+    """Whether a list in the settings names this chat, by the ids that operators know.
+
+    Args:
+        origin: Where a message comes from.
+        chats: Group numbers, for private chats the person's number, or whole umos.
+    """
+    ids = {origin.umo, origin.group_id if origin.kind == "group" else origin.sender_id} - {""}
+    return not ids.isdisjoint(chats)
 
 
 @dataclass(frozen=True)
@@ -103,9 +123,9 @@ class Scope:
 
         Args:
             match_umo: The setting of that name. Where it is off, the umo tag is left out, so that
-                memories from before a change of session ids are found. A group event without a
-                group id has the tags of a private chat; only its umo keeps the two apart, so
-                there the umo always counts.
+                memories from before a change of session ids are found. What may be no private chat
+                but has the tags of one is kept apart from it by nothing but its umo, so there
+                the umo always counts.
         """
         return self.tags if match_umo or self.umo_bound else self.tags[:3]
 
@@ -136,14 +156,15 @@ class Hasher:
             return Skip.SYNTHETIC
         umo = f"umo:{self.digest('umo', origin.umo)}"
         platform = f"platform:{origin.platform}"
-        if origin.is_group and origin.group_id:
+        if origin.kind == "group" and origin.group_id:
             group = f"group:{self.digest('group', origin.group_id)}"
             return self._scope("group", origin, ("scope:group", platform, group, umo))
         if origin.sender_id in _NO_SENDER:
             return Skip.NO_SENDER
         sender = f"sender:{self.digest('sender', origin.sender_id)}"
         tags = ("scope:private", platform, sender, umo)
-        return self._scope("private", origin, tags, umo_bound=origin.is_group)
+        unsure = origin.kind != "private" or origin.platform in _UNSURE_PRIVATE_PLATFORMS
+        return self._scope("private", origin, tags, umo_bound=unsure)
 
     def _scope(
         self,
@@ -174,17 +195,19 @@ class _StateData:
         salt_fingerprint: Of the salt that the hashes below were made with.
         lost_salt: Fingerprint of an older salt that memories were stored with, or `unknown`.
         off: Chats.
+        paused: Chats with the time (Unix seconds) at which they are on again.
         opted_out: People, each in one chat or on one platform.
     """
 
     salt_fingerprint: str
     lost_salt: str = ""
     off: frozenset[str] = frozenset()
+    paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
 
     def says_no(self) -> bool:
         """Whether anybody's no would be forgotten with this state."""
-        return bool(self.off or self.opted_out)
+        return bool(self.off or self.opted_out or self.paused)
 
 
 class ScopeState:
@@ -194,7 +217,8 @@ class ScopeState:
         fault: Why memory is off everywhere, or None.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        self._now = now
         self._path = folder / STATE_FILE
         self._hasher: Hasher | None = None
         self._data = _StateData("")
@@ -273,6 +297,10 @@ class ScopeState:
         """Whether this chat's memory was switched off."""
         return scope.chat in self._data.off
 
+    def is_paused(self, scope: Scope) -> bool:
+        """Whether this chat's memory is off for a while."""
+        return self._data.paused.get(scope.chat, 0.0) > self._now()
+
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
@@ -287,7 +315,41 @@ class ScopeState:
         """
         with self._writing:
             off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
-            self._replace(replace(self._data, off=off))
+            paused = {c: at for c, at in self._data.paused.items() if c != scope.chat}
+            self._replace(replace(self._data, off=off, paused=paused))
+
+    def pause(self, scope: Scope, seconds: float) -> None:
+        """Switches one chat off for a while.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            now = self._now()
+            paused = {chat: at for chat, at in self._data.paused.items() if at > now}
+            self._replace(replace(self._data, paused=paused | {scope.chat: now + seconds}))
+
+    def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
+        """Notes whether a person wants to be neither stored nor named.
+
+        Args:
+            scope: The chat.
+            person_id: The platform's id of the person.
+            out: Out or in again; in again ends both kinds.
+            everywhere: In all chats of this platform, not in this one only.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        if self._hasher is None:
+            return
+        here, all_chats = _person_keys(self._hasher, scope, person_id)
+        with self._writing:
+            if out:
+                people = self._data.opted_out | {all_chats if everywhere else here}
+            else:
+                people = self._data.opted_out - {here, all_chats}
+            self._replace(replace(self._data, opted_out=people))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -296,6 +358,7 @@ class ScopeState:
             "salt_fingerprint": data.salt_fingerprint,
             "lost_salt": data.lost_salt,
             "off": sorted(data.off),
+            "paused": dict(data.paused),
             "opted_out": sorted(data.opted_out),
         }
         write_private(self._path, json.dumps(content, indent=1) + "\n")
@@ -309,7 +372,13 @@ def _parse_state(content: Any) -> _StateData:
     fingerprint, lost = content.get("salt_fingerprint"), content.get("lost_salt")
     if not isinstance(fingerprint, str) or not isinstance(lost, str):
         raise ValueError("no salt fingerprint")
-    return _StateData(fingerprint, lost, _hashes(content, "off"), _hashes(content, "opted_out"))
+    paused = content.get("paused")
+    if not isinstance(paused, dict) or not all(
+        isinstance(at, int | float) for at in paused.values()
+    ):
+        raise ValueError("paused is not a table of times")
+    off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
+    return _StateData(fingerprint, lost, off, paused, opted_out)
 
 
 def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:

@@ -7,6 +7,7 @@ neither `options` nor slider bounds when the page is saved, so they are checked 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class RecallSettings:
     timeout_seconds: float
     min_score: float
     match_umo: bool
+    include_profile: bool
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class PrivacySettings:
 
     redact_secrets: bool
     redact_contacts: bool
+    allow_chats: tuple[str, ...]
+    deny_chats: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,15 @@ class CommandSettings:
     """Who may use the commands."""
 
     members_may_manage: bool
+    per_minute: int
+
+
+@dataclass(frozen=True)
+class ToolSettings:
+    """Which tools the model is given."""
+
+    recall: bool
+    remember: bool
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,7 @@ class Settings:
     retain: RetainSettings
     privacy: PrivacySettings
     commands: CommandSettings
+    tools: ToolSettings
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -105,6 +119,7 @@ _GROUPS = {
     "retain": RetainSettings,
     "privacy": PrivacySettings,
     "commands": CommandSettings,
+    "tools": ToolSettings,
 }
 
 
@@ -150,20 +165,26 @@ def _checked(path: str, raw: Any, meta: Mapping[str, Any], warnings: list[str]) 
 
 def _convert(raw: Any, kind: str) -> Any:
     """Converts to the schema's type; raises TypeError or ValueError where that is no such value."""
-    if kind == "bool":
-        if not isinstance(raw, bool):
-            raise TypeError
-        return raw
     if kind in {"int", "float"}:
-        if isinstance(raw, bool):
-            raise TypeError
-        number = float(raw)
-        if number != number:
-            raise ValueError
-        return int(number) if kind == "int" else number
-    if not isinstance(raw, str):
+        return _number(raw, kind)
+    if not isinstance(raw, _TYPES[kind]):
         raise TypeError
+    if kind == "list":
+        return tuple(text for one in raw if (text := str(one).strip()))
     return raw
+
+
+_TYPES: dict[str, type[Any]] = {"bool": bool, "list": list, "string": str}
+
+
+def _number(raw: Any, kind: str) -> float:
+    """Reads a number, also one that was typed as text; true and false are none."""
+    if isinstance(raw, bool):
+        raise TypeError
+    number = float(raw)
+    if math.isnan(number):
+        raise ValueError
+    return int(number) if kind == "int" else number
 
 
 def _connection(values: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Problem, ...]]:

@@ -216,19 +216,71 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
+    "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
+    "paused": ("聊天暂停了记忆", "memory paused in this chat"),
+    # The chat's profile.
+    "block_profile": ("概况：{text}", "Overview: {text}"),
+    "profile_query_private": (
+        "用几句话概括这个人：称呼、喜好、习惯、正在做的事、重要的约定。只写说过的，不要猜测。",
+        "Describe this person in a few sentences: name, likes, habits, current projects, "
+        "important agreements. Only what was said, no guesses.",
+    ),
+    "profile_query_group": (
+        "用几句话概括这个群：有哪些人（保留“名字#编号”）、各自的特点和喜好、正在谈的事、"
+        "重要的约定。只写说过的，不要猜测。",
+        "Describe this group in a few sentences: who is in it (keep name#number), what each of "
+        "them is like, current topics, important agreements. Only what was said, no guesses.",
+    ),
     # Commands.
+    "working": ("正在处理，请稍候……", "Working on it, one moment…"),
     "help_title": ("Hindsight 长期记忆，可用的命令：", "Hindsight memory, commands:"),
     "help_unknown": ("没有“{name}”这个命令。", 'There is no command "{name}".'),
+    "help_line": (
+        "/hindsight {name}{argument}（{alias}）{what}",
+        "/hindsight {name}{argument} ({alias}): {what}",
+    ),
     "help_status": ("查看记忆是否正常", "is the memory working"),
     "help_recall": ("查一查记得什么", "look up what is remembered"),
+    "help_why": ("上一条回答用了哪些记忆", "which memories the last reply was given"),
+    "help_list": ("列出本聊天的记忆，可翻页或筛选", "list this chat's memories, by page or text"),
+    "help_remember": ("立刻记住一句话", "store a sentence at once"),
+    "help_ask": ("根据记忆回答问题", "answer a question from the memories"),
+    "help_profile": ("本聊天的概况", "an overview of this chat"),
+    "help_forget": ("忘掉一条记忆", "forget one memory"),
+    "help_forgetme": ("删除我在本聊天说过的话", "delete what I said in this chat"),
+    "help_optout": ("不再保存我说的话", "store nothing of what I say any more"),
+    "help_optin": ("重新保存我说的话", "store what I say again"),
+    "help_wipe": ("清空本聊天的全部记忆", "erase everything of this chat"),
+    "help_export": ("把本聊天的记忆导出成文件", "export this chat's memory to a file"),
+    "help_pause": ("暂停记忆一段时间", "pause memory for a while"),
     "help_on": ("在本聊天开启记忆", "switch memory on in this chat"),
     "help_off": ("在本聊天关闭记忆", "switch memory off in this chat"),
+    "help_stats": ("用量统计；json 用于反馈问题", "figures; json is for bug reports"),
+    "help_retry": ("重新发送被拒绝的内容", "send what was refused once more"),
+    "help_setup": ("查看并优化 bank 的设置", "see and improve the bank's settings"),
     "help_help": ("显示这份帮助", "show this help"),
     "arg_recall": ("<内容>", "<query>"),
-    "needs_manager": (
-        "这个命令会影响群里所有人，需要机器人管理员、群主或群管理员来执行。",
-        "This command affects everybody in the group; it needs a bot admin, or the group's "
-        "owner or an administrator.",
+    "arg_list": ("[页码 | 文字]", "[page | text]"),
+    "arg_remember": ("<内容>", "<text>"),
+    "arg_ask": ("<问题>", "<question>"),
+    "arg_forget": ("<序号 | 文字>", "<number | text>"),
+    "arg_optout": ("[all]", "[all]"),
+    "arg_wipe": ("[确认码]", "[code]"),
+    "arg_pause": ("<分钟>", "<minutes>"),
+    "arg_stats": ("[json]", "[json]"),
+    "arg_setup": ("[apply]", "[apply]"),
+    "needs_managers": (
+        "这个命令会影响群里其他人，需要机器人管理员、群主或群管理员来执行。",
+        "This command affects others in the group; it needs a bot admin, or the group's owner "
+        "or an administrator.",
+    ),
+    "needs_admins": (
+        "这个命令需要机器人管理员来执行。",
+        "This command needs an admin of the bot.",
+    ),
+    "too_often": (
+        "每人每分钟最多 {number} 次，请稍后再试。",
+        "At most {number} times a minute each. Try again a little later.",
     ),
     "no_memory_here": ("本聊天没有记忆：{reason}。", "This chat has no memory: {reason}."),
     "switched_on": (
@@ -240,16 +292,181 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Memory is off in this chat: nothing is recalled or stored any more. What is there stays; "
         "/hindsight on switches it on again.",
     ),
-    "switch_failed": (
-        "没能保存这个改动，磁盘写不进去。什么都没有改变。",
-        "The change could not be saved to disk. Nothing has changed.",
+    "pause_usage": (
+        "暂停几分钟？用法：/hindsight pause <分钟>，最多 {number}。",
+        "For how many minutes? Usage: /hindsight pause <minutes>, at most {number}.",
     ),
+    "paused_for": (
+        "本聊天的记忆暂停 {number} 分钟，之后自动恢复；用 /hindsight on 可以提前恢复。",
+        "Memory is paused in this chat for {number} minutes and goes on by itself; "
+        "/hindsight on ends the pause.",
+    ),
+    "retried": ("已把 {number} 批重新放回发送队列。", "{number} windows are queued again."),
     "recall_usage": (
         "想查什么？用法：/hindsight recall <内容>",
         "Look up what? Usage: /hindsight recall <query>",
     ),
     "recall_empty": ("没有找到相关的记忆。", "Nothing relevant is remembered."),
     "recall_title": ("找到 {number} 条：", "Found {number}:"),
+    "list_empty": ("这里没有记忆。", "Nothing is remembered here."),
+    "list_title": (
+        "共 {total} 条，第 {first} 到 {last} 条：",
+        "{total} in all, {first} to {last}:",
+    ),
+    "kind_fact": ("事实", "fact"),
+    "kind_conclusion": ("结论", "conclusion"),
+    "why_nothing": (
+        "启动以来，本聊天还没有召回过记忆。",
+        "Nothing has been recalled in this chat since the start.",
+    ),
+    "why_query": ("查询：{query}", "Query: {query}"),
+    "why_failed": ("没有放入记忆：{reason}", "No memory was given: {reason}"),
+    "why_empty": (
+        "没有放入记忆：没有找到相关的。",
+        "No memory was given: nothing relevant was found.",
+    ),
+    "why_title": ("上一条回答得到了 {number} 条记忆：", "The last reply was given {number}:"),
+    "why_basis": ("    依据：{text}", "    based on: {text}"),
+    "ask_usage": (
+        "想问什么？用法：/hindsight ask <问题>",
+        "Ask what? Usage: /hindsight ask <question>",
+    ),
+    "ask_no_model": (
+        "这个 Hindsight 没有配置模型，不能回答问题，也不能写概况。可以改用 /hindsight recall。",
+        "This Hindsight has no model, so it can neither answer questions nor write overviews. "
+        "Use /hindsight recall.",
+    ),
+    "ask_basis": ("依据：", "Based on:"),
+    "profile_being_made": (
+        "概况正在生成，请过一会儿再看。",
+        "The overview is being written. Look again in a while.",
+    ),
+    "exported": (
+        "已导出到数据目录的 {name}：{documents} 份聊天记录，{memories} 条记忆。",
+        "Exported to {name} in the data directory: {documents} documents, {memories} memories.",
+    ),
+    "remember_usage": (
+        "想记住什么？用法：/hindsight remember <内容>",
+        "Remember what? Usage: /hindsight remember <text>",
+    ),
+    "remember_opted_out": (
+        "你已退出，不会保存你说的话。用 /hindsight optin 重新加入。",
+        "You have opted out, so nothing of yours is stored. /hindsight optin lets you in again.",
+    ),
+    "remember_later": (
+        "现在存不上（{reason}），已排队，恢复后会自动保存。",
+        "It cannot be stored now ({reason}); it is queued and will be stored later.",
+    ),
+    "remembered": ("记住了，共 {number} 条：", "Remembered, {number}:"),
+    "forget_usage": (
+        "忘掉哪一条？先用 /hindsight list 看序号，再用 /hindsight forget <序号>；"
+        "也可以直接写文字。",
+        "Forget which? See the numbers with /hindsight list, then /hindsight forget <number>; "
+        "or give a text.",
+    ),
+    "forget_no_number": (
+        "没有序号 {number}。请先用 /hindsight list 或 why 查看。",
+        "There is no number {number}. See /hindsight list or why first.",
+    ),
+    "forget_which": (
+        "找到好几条，要忘掉哪一条？用 /hindsight forget <序号>：",
+        "Several were found. Which one? /hindsight forget <number>:",
+    ),
+    "forget_no_source": (
+        "找不到这条记忆的原文，可能刚刚已被删除。",
+        "The source of this memory cannot be found; it may just have been deleted.",
+    ),
+    "forget_lines": (
+        "这条记忆来自下面几行。要全部忘掉：/hindsight forget {number} all；"
+        "只忘其中几行：/hindsight forget {number} 1,2",
+        "This memory stands on the lines below. All of them: /hindsight forget {number} all; "
+        "only some: /hindsight forget {number} 1,2",
+    ),
+    "forgotten": (
+        "已忘掉 {lines} 行，并删除由它们得出的记忆：",
+        "Forgot {lines} lines and what was concluded from them:",
+    ),
+    "removed": (
+        "已删除：从 {documents} 份聊天记录中去掉 {lines} 行，待保存的去掉 {waiting} 行。",
+        "Deleted: {lines} lines from {documents} documents, and {waiting} lines that were "
+        "waiting to be stored.",
+    ),
+    "removed_unfinished": (
+        "Hindsight 还在处理 {number} 批本聊天的内容，请一分钟后再执行一次。",
+        "Hindsight is still processing {number} windows of this chat; run this again in a minute.",
+    ),
+    "optout_usage": (
+        "用法：/hindsight optout（只在本聊天），或 /hindsight optout all（本平台的所有聊天）。",
+        "Usage: /hindsight optout (this chat), or /hindsight optout all (all chats of this "
+        "platform).",
+    ),
+    "opted_out_here": (
+        "好的，以后不再保存你在本聊天说的话。以前的还在，要删除请用 /hindsight forgetme。",
+        "From now on nothing that you say in this chat is stored. What is there stays; delete it "
+        "with /hindsight forgetme.",
+    ),
+    "opted_out_everywhere": (
+        "好的，以后不再保存你在本平台任何聊天说的话。以前的还在，要删除请在各个聊天用 "
+        "/hindsight forgetme。",
+        "From now on nothing that you say on this platform is stored. What is there stays; delete "
+        "it with /hindsight forgetme in each chat.",
+    ),
+    "opted_in": ("好的，会重新保存你说的话。", "What you say is stored again."),
+    "wipe_confirm": (
+        "这会永久删除本聊天的全部记忆。确定的话请在 {seconds} 秒内发送：/hindsight wipe {code}",
+        "This deletes everything remembered of this chat for good. To confirm, send within "
+        "{seconds} seconds: /hindsight wipe {code}",
+    ),
+    "wiped": (
+        "已清空：删除 {documents} 份聊天记录，丢弃 {waiting} 轮待保存的内容。",
+        "Erased: {documents} documents deleted, {waiting} waiting turns dropped.",
+    ),
+    "wipe_goes_on": (
+        "还没有清完，会在后台继续，直到全部删除；重启也不会中断。",
+        "Not finished yet; it goes on in the background until everything is gone, over restarts.",
+    ),
+    "wipe_failed": (
+        "现在清不了：{reason}\n已记下，会在后台自动继续，直到全部删除。",
+        "It cannot be erased now: {reason}\nIt is noted and goes on in the background until "
+        "everything is gone.",
+    ),
+    "setup_title": (
+        "bank 现在的设置 → 适合聊天的设置：",
+        "The bank's settings → what suits chats:",
+    ),
+    "setup_confirm": (
+        "要改成这样，请发送：/hindsight setup apply",
+        "To set them so, send: /hindsight setup apply",
+    ),
+    "setup_done": ("已改好。", "Done."),
+    "setup_forbidden": (
+        "这个 API Key 不能查看或修改 bank 的设置，请在 Hindsight 控制台修改。",
+        "This API key may not read or change the bank's settings. Change them in Hindsight's "
+        "console.",
+    ),
+    "stats_flow": (
+        "启动以来：保存 {turns} 轮，召回 {recalls} 次，放入 {lines} 条，略去重复的话 {repeated} 句",
+        "Since the start: {turns} turns stored, {recalls} recalls, {lines} lines injected, "
+        "{repeated} repeated lines left out",
+    ),
+    "stats_retained": (
+        "累计送达 {windows} 批、{chars} 字符，其中今天 {today} 字符",
+        "Delivered in all: {windows} windows, {chars} characters, {today} of them today",
+    ),
+    "stats_times": (
+        "召回用时：一半在 {p50} 毫秒内，95% 在 {p95} 毫秒内",
+        "Recall time: half within {p50} ms, 95 % within {p95} ms",
+    ),
+    "stats_server": (
+        "本聊天在 Hindsight：{documents} 份聊天记录，{memories} 条记忆",
+        "This chat in Hindsight: {documents} documents, {memories} memories",
+    ),
+    "stats_server_failed": (
+        "查不到 Hindsight 的数字：{reason}",
+        "No figures from Hindsight: {reason}",
+    ),
+    "tool_nothing": ("没有相关的记忆。", "Nothing relevant is remembered."),
+    "tool_remembered": ("已记住。", "Remembered."),
     "status_title": ("Hindsight 长期记忆 {version}", "Hindsight memory {version}"),
     "status_settings_ok": ("设置：完整（bank：{bank}）", "Settings: complete (bank: {bank})"),
     "status_problem": ("设置：{problem}", "Settings: {problem}"),
@@ -283,6 +500,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "待保存：{open} 轮未满一批，{waiting} 批等待发送，{aside} 批被拒绝，{dropped} 批已放弃",
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
+    ),
+    "status_retry": (
+        "被拒绝的内容没有丢：管理员可用 /hindsight retry 重新发送。",
+        "What was refused is kept; an admin can send it again with /hindsight retry.",
     ),
     "status_stopped": ("保存暂停：{reason}", "Delivery stopped: {reason}"),
     "status_unsaved": (

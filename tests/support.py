@@ -30,7 +30,7 @@ WAIT_SECONDS = 10.0
 def private_origin(sender: str = "20001", **changes: Any) -> Origin:
     values = {
         "platform": "aiocqhttp",
-        "is_group": False,
+        "kind": "private",
         "umo": f"bot:FriendMessage:{sender}",
         "sender_id": sender,
         "group_id": "",
@@ -41,7 +41,7 @@ def private_origin(sender: str = "20001", **changes: Any) -> Origin:
 def group_origin(group: str = "70001", sender: str = "20001", **changes: Any) -> Origin:
     values = {
         "platform": "aiocqhttp",
-        "is_group": True,
+        "kind": "group",
         "umo": f"bot:GroupMessage:{group}",
         "sender_id": sender,
         "group_id": group,

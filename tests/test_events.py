@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Collection
-from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,75 +17,8 @@ from astrbot_plugin_hindsight_memory.events import (
 )
 from astrbot_plugin_hindsight_memory.memory import Message
 from astrbot_plugin_hindsight_memory.texts import Texts
+from fake_events import ANN, BEN, BOT, GROUP, FakeEvent, at, part, quote
 from support import HASHER, NOW, make_settings, scope_of
-
-BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
-Kind = StrEnum(
-    "Kind",
-    {n: n for n in ("Plain", "At", "Reply", "Image", "Record", "Video", "File", "Forward", "Node")}
-    | {"Nodes": "Nodes", "Face": "Face"},
-)
-
-
-def part(kind: str, **values: Any) -> Any:
-    """A message component as AstrBot has it."""
-    return SimpleNamespace(type=Kind(kind), **values)
-
-
-def at(qq: Any, name: str | None = "") -> Any:
-    return part("At", qq=qq, name=name)
-
-
-def quote(sender: Any = BEN, name: str = "小红", text: str = "你好", chain: Any = ()) -> Any:
-    return part("Reply", sender_id=sender, sender_nickname=name, message_str=text, chain=chain)
-
-
-class FakeEvent:
-    """What the plugin uses of AstrBot's events."""
-
-    def __init__(self, words: str | None = "", *parts: Any, **changes: Any) -> None:
-        self.message_str = words
-        self.parts = parts
-        self.group_id: str | None = GROUP
-        self.sender_id: str | None = ANN
-        self.sender_name: str | None = "小明"
-        self.self_id = BOT
-        self.platform = "aiocqhttp"
-        self.admin = False
-        self.extras: dict[str, Any] = {}
-        self.message_obj: Any = SimpleNamespace(raw_message=None)
-        self.__dict__ |= changes
-        kind = "GroupMessage" if self.group_id else "FriendMessage"
-        self.session_id = self.group_id or self.sender_id or ""
-        self.unified_msg_origin = f"bot1:{kind}:{self.session_id}"
-        self._kind = SimpleNamespace(value=kind)
-
-    def get_platform_name(self) -> str:
-        return self.platform
-
-    def get_message_type(self) -> Any:
-        return self._kind
-
-    def get_sender_id(self) -> str | None:
-        return self.sender_id
-
-    def get_sender_name(self) -> str | None:
-        return self.sender_name
-
-    def get_group_id(self) -> str | None:
-        return self.group_id
-
-    def get_self_id(self) -> str:
-        return self.self_id
-
-    def get_messages(self) -> list[Any]:
-        return list(self.parts)
-
-    def get_extra(self, key: str) -> Any:
-        return self.extras.get(key)
-
-    def is_admin(self) -> bool:
-        return self.admin
 
 
 def reader_of(
@@ -114,14 +46,14 @@ class OriginTest(unittest.TestCase):
     def test_group(self) -> None:
         origin = origin_of(FakeEvent())
         self.assertEqual(
-            (origin.platform, origin.is_group, origin.sender_id, origin.group_id),
-            ("aiocqhttp", True, ANN, GROUP),
+            (origin.platform, origin.kind, origin.sender_id, origin.group_id),
+            ("aiocqhttp", "group", ANN, GROUP),
         )
         self.assertEqual(origin.umo, f"bot1:GroupMessage:{GROUP}")
 
     def test_private_with_nothing_known(self) -> None:
         origin = origin_of(FakeEvent(group_id=None, sender_id=None))
-        self.assertEqual((origin.is_group, origin.sender_id, origin.group_id), (False, "", ""))
+        self.assertEqual((origin.kind, origin.sender_id, origin.group_id), ("private", "", ""))
 
     def test_locale(self) -> None:
         for extras, expected in (

@@ -50,7 +50,7 @@ PIECES = st.lists(
 def block(*texts: str, language: Any = "en", **changes: Any) -> str:
     memories = [memory_of(text) for text in texts]
     values = {"texts": Texts(language), "timezone": EAST, "max_tokens": 1024}
-    return build_block(memories, **values | changes)
+    return build_block(memories, **values | changes)[0]
 
 
 def lines_of(text: str) -> list[str]:
@@ -360,7 +360,7 @@ class BlockTest(unittest.TestCase):
     def test_dates_are_local(self) -> None:
         late = memory_of("tea", mentioned_at=datetime(2026, 3, 4, 20, 0, tzinfo=UTC))
         undated = memory_of("cat", mentioned_at=None)
-        text = build_block([late, undated], texts=Texts("en"), timezone=EAST, max_tokens=1024)
+        text, _ = build_block([late, undated], texts=Texts("en"), timezone=EAST, max_tokens=1024)
         self.assertEqual(lines_of(text), ["- 2026-03-05 tea", "- cat"])
 
     def test_dates_at_the_ends_of_the_calendar(self) -> None:
@@ -371,7 +371,7 @@ class BlockTest(unittest.TestCase):
         ):
             with self.subTest(moment=moment):
                 memories = [memory_of("old", mentioned_at=moment), memory_of("tea")]
-                text = build_block(memories, texts=Texts("en"), timezone=zone, max_tokens=1024)
+                text, _ = build_block(memories, texts=Texts("en"), timezone=zone, max_tokens=1024)
                 self.assertIn("tea", text)
 
     def test_same_text_once(self) -> None:
@@ -386,7 +386,7 @@ class BlockTest(unittest.TestCase):
         for speakers, shown in (((), False), (("#a", "#b"), False), (("#3fa2c1",), True)):
             with self.subTest(speakers=speakers):
                 memories = [memory_of(order, speakers=speakers), memory_of("likes tea")]
-                text = build_block(memories, texts=Texts("en"), timezone=EAST, max_tokens=1024)
+                text, _ = build_block(memories, texts=Texts("en"), timezone=EAST, max_tokens=1024)
                 verbatim = f'- 2026-03-04 #3fa2c1 said verbatim: "{order}"'
                 self.assertEqual(verbatim in lines_of(text), shown)
                 self.assertEqual(order in text, shown)
@@ -394,7 +394,7 @@ class BlockTest(unittest.TestCase):
 
     def test_what_the_bot_itself_said_is_marked(self) -> None:
         memory = memory_of("it will rain", kind="experience")
-        text = build_block([memory], texts=Texts("en"), timezone=EAST, max_tokens=1024)
+        text, _ = build_block([memory], texts=Texts("en"), timezone=EAST, max_tokens=1024)
         self.assertEqual(lines_of(text), ["- 2026-03-04 (said by the assistant) it will rain"])
 
     def test_each_line_is_capped(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rig import venvs
 from rig.astrbot import PLUGIN, copy_plugin
-from rig.market import Loaded, load_as_market
+from rig.market import load_as_market
 from rig.stack import CHECKOUT
 
 CALLING = "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n"
@@ -19,7 +19,7 @@ class MarketCheckTest(unittest.TestCase):
 
     def check(self, venv: str) -> None:
         result = load_as_market(venvs.ensure(venv), CHECKOUT)
-        self.assertTrue(result.loaded, result)
+        self.assertTrue(result.loaded, result.error)
         self.assertIsNone(result.error, result.output)
         self.assertIn(PLUGIN, result.names)
         self.assertEqual(result.connections, [])
@@ -31,24 +31,15 @@ class MarketCheckTest(unittest.TestCase):
     def test_oldest_astrbot(self) -> None:
         self.check("astrbot-minimum")
 
-    def spoiled(self, name: str, code: str) -> Loaded:
-        """Loads the plugin after a change that the check must find."""
+    def test_check_sees_a_plugin_that_connects(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             plugin = Path(folder) / PLUGIN
             copy_plugin(CHECKOUT, plugin)
-            path = plugin / name
-            path.write_text(path.read_text("utf-8") + code, "utf-8")
-            return load_as_market(venvs.ensure("astrbot-latest"), plugin)
-
-    def test_check_sees_a_plugin_that_connects(self) -> None:
-        result = self.spoiled("main.py", CALLING)
+            main = plugin / "main.py"
+            main.write_text(main.read_text("utf-8") + CALLING, "utf-8")
+            result = load_as_market(venvs.ensure("astrbot-latest"), plugin)
         self.assertFalse(result.loaded)
         self.assertIn("127.0.0.1", str(result.connections))
-
-    def test_check_sees_a_plugin_that_breaks(self) -> None:
-        result = self.spoiled("settings.py", "\nraise RuntimeError('broken on purpose')\n")
-        self.assertFalse(result.loaded)
-        self.assertIn("broken on purpose", str(result.error) + result.output)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -160,6 +161,7 @@ class HindsightServer:
 
     async def _start_surroundings(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rig-hindsight-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.folder.chmod(0o755)
         await self._choose_embeddings()
         binary = await self._pg0_binary()

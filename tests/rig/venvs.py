@@ -74,6 +74,7 @@ VENVS = {
     "tools": Venv((Step("tools.txt"),), "half a minute"),
     "astrbot-latest": Venv((Step("astrbot-latest.txt"),), "2 minutes"),
     "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes"),
+    "astrbot-bench": Venv((Step("astrbot-bench.txt"),), "2 minutes"),
     "hindsight": Venv(
         (
             Step("hindsight-no-deps.txt", no_deps=True),

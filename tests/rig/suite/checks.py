@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from rig.suite.counts import Counts
+from rig.suite.counts import Counts, Tally
 from rig.suite.jobs import CHECKOUT, TESTS
 
 PACKAGE = "astrbot_plugin_hindsight_memory"
@@ -42,19 +42,18 @@ def _link_package() -> None:
         link.symlink_to(CHECKOUT, target_is_directory=True)
 
 
-async def run_checks(report: Callable[[str], None]) -> Counts:
+async def run_checks(tally: Tally, report: Callable[[str], None]) -> None:
     """Run all checks; each counts as one test.
 
     Args:
+        tally: Gets the counts.
         report: Gets the output.
     """
     await asyncio.to_thread(_link_package)
-    counts = Counts()
     for name, command in _commands().items():
         report(f"\n===== {name} =====")
         good = await _succeeds(command, report)
-        counts += Counts(passed=int(good), failed=int(not good))
-    return counts
+        tally.add(Counts(passed=int(good), failed=int(not good)))
 
 
 async def _succeeds(command: list[str], report: Callable[[str], None]) -> bool:

@@ -42,3 +42,15 @@ class Counts:
     def write(self, file: Path) -> None:
         """Write it down for another process."""
         file.write_text(json.dumps(asdict(self)), "utf-8")
+
+
+class Tally:
+    """Counts that grow while the tests run, so that an early end does not lose them."""
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        self.counts = Counts()
+
+    def add(self, counts: Counts) -> None:
+        """Add up."""
+        self.counts += counts

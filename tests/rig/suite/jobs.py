@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.suite.counts import Counts
+from rig.suite.counts import Counts, Tally
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TESTS = CHECKOUT / "tests"
@@ -136,35 +136,35 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
         process.send_signal(number)
 
 
-async def run_jobs(jobs: Sequence[Job], workers: int, report: Report) -> Counts:
+async def run_jobs(jobs: Sequence[Job], workers: int, tally: Tally, report: Report) -> None:
     """Run several jobs, a few at a time.
 
     Args:
         jobs: What to run.
         workers: How many run at once. With more than one, the output of each is shown in one
             piece when it has ended.
+        tally: Gets the counts.
         report: Gets the output.
     """
     if workers == 1 or len(jobs) == 1:
-        counts = Counts()
         for job in jobs:
             report(_heading(job))
-            counts += await run_job(job, report)
-        return counts
+            tally.add(await run_job(job, report))
+        return
     limit = asyncio.Semaphore(workers)
 
-    async def run(job: Job) -> Counts:
+    async def run(job: Job) -> None:
         async with limit:
             report(f"... {job.title} started")
             lines = [_heading(job)]
             try:
-                return await run_job(job, lines.append)
+                tally.add(await run_job(job, lines.append))
             finally:
                 report("\n".join(lines))
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(job)) for job in jobs]
-    return sum((task.result() for task in tasks), Counts())
+        for job in jobs:
+            group.create_task(run(job))
 
 
 def _heading(job: Job) -> str:

@@ -6,6 +6,7 @@ import argparse
 import ast
 import asyncio
 import sys
+import tempfile
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,13 +14,12 @@ from pathlib import Path
 from rig import venvs
 from rig.signals import stopping_on_signals
 from rig.suite.checks import run_checks
-from rig.suite.counts import Counts
+from rig.suite.counts import Counts, Tally
 from rig.suite.jobs import CHECKOUT, TESTS, Job, run_job, run_jobs
 
 LIVE = TESTS / "live"
 LIVE_VENVS = ("astrbot-latest", "astrbot-minimum", "hindsight")
 ALONE = "ALONE"
-COVERAGE_FILE = CHECKOUT / ".cache" / "coverage"
 
 report = venvs.print_line
 
@@ -33,68 +33,68 @@ def run_suite(options: argparse.Namespace) -> int:
     Returns:
         The exit code.
     """
+    tally = Tally()
     try:
-        counts = asyncio.run(_test(options))
+        asyncio.run(_run(options, tally))
     except asyncio.CancelledError:
-        report("stopped")
-        counts = Counts(failed=1)
-    report(f"\n{counts}")
-    return 0 if counts.good else 1
+        report("stopped before the end")
+        tally.add(Counts(failed=1))
+    report(f"\n{tally.counts}")
+    return 0 if tally.counts.good else 1
 
 
-async def _test(options: argparse.Namespace) -> Counts:
-    counts = Counts()
+async def _run(options: argparse.Namespace, tally: Tally) -> None:
     with stopping_on_signals():
         if options.checks:
-            counts += await run_checks(report)
+            await run_checks(tally, report)
         if options.unit:
-            counts += await _unit()
+            await _unit(tally)
         if options.live is not None:
-            counts += await _live(options.live, options.jobs)
-    return counts
+            await _live(options.live, options.jobs, tally)
 
 
 # --- Unit tests -----------------------------------------------------------------------------------
 
 
-async def _unit() -> Counts:
+async def _unit(tally: Tally) -> None:
     """Run the unit tests: every warning is an error, and the plugin's coverage is measured."""
-    coverage = (sys.executable, "-m", "coverage")
-    data = f"--data-file={COVERAGE_FILE}"
-    measured = f"--include={CHECKOUT}/*.py"
-    job = Job(
-        "unit tests",
-        TESTS,
-        "test*.py",
-        python=(sys.executable, "-W", "error", *coverage[1:], "run", "--branch", data, measured),
-        options=("--strict",),
-    )
-    report(f"\n===== {job.title} =====")
-    counts = await run_job(job, report)
-    process = await asyncio.create_subprocess_exec(*coverage, "report", data, cwd=CHECKOUT)
-    await process.wait()
-    return counts
+    with tempfile.TemporaryDirectory(prefix="rig-coverage-") as folder:
+        data = f"--data-file={folder}/coverage"
+        measured = f"--include={CHECKOUT}/*.py"
+        measuring = ("-m", "coverage", "run", "--branch", data, measured)
+        job = Job(
+            "unit tests",
+            TESTS,
+            "test*.py",
+            python=(sys.executable, "-W", "error", *measuring),
+            options=("--strict",),
+        )
+        report(f"\n===== {job.title} =====")
+        tally.add(await run_job(job, report))
+        reporting = (sys.executable, "-m", "coverage", "report", data)
+        await (await asyncio.create_subprocess_exec(*reporting, cwd=CHECKOUT)).wait()
 
 
 # --- Live tests -----------------------------------------------------------------------------------
 
 
-async def _live(pattern: str, workers: int) -> Counts:
+async def _live(pattern: str, workers: int, tally: Tally) -> None:
     """Run the live tests, each module in a process of its own."""
     modules = [file for file in sorted(LIVE.glob("test_*.py")) if _matches(file, pattern)]
     if not modules:
         report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {pattern}")
-        return Counts(failed=1)
+        tally.add(Counts(failed=1))
+        return
     try:
         await asyncio.to_thread(venvs.ensure_many, LIVE_VENVS, report=report)
     except (venvs.MissingPython, venvs.InstallFailed) as error:
         report(f"FAILED: {error}")
-        return Counts(failed=1)
+        tally.add(Counts(failed=1))
+        return
     alone = [file for file in modules if runs_alone(file)]
     together = [file for file in modules if file not in alone]
-    return await run_jobs(_jobs(together), workers, report) + await run_jobs(
-        _jobs(alone), 1, report
-    )
+    await run_jobs(_jobs(together), workers, tally, report)
+    await run_jobs(_jobs(alone), 1, tally, report)
 
 
 def _matches(file: Path, pattern: str) -> bool:

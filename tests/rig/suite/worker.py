@@ -140,8 +140,8 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true")
     options = parser.parse_args()
     signal.signal(signal.SIGUSR1, _tell)
-    # A shell may have had it ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # end in order, with what was started
+        signal.signal(number, signal.default_int_handler)
     good = run(options.folder, options.pattern, options.counts, strict=options.strict)
     return 0 if good else 1
 

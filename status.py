@@ -1,0 +1,242 @@
+"""What `status`, `stats` and the bug report show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .archive import Archive
+from .delivery import DISK_ERRORS, Delivery
+from .hindsight_client import VERSION, HindsightClient, HindsightError
+from .memory import ChatMemory
+from .outbox import Outbox, OutboxFigures
+from .scope import Scope, ScopeState, Skip
+from .settings import Settings
+from .texts import Texts
+
+STATUS_SECONDS = 4.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """Reads the figures of all parts.
+
+    Attributes:
+        settings: The settings.
+        state: Salt and switches.
+        client: Hindsight, or None while the settings do not allow any request.
+        memory: The recall and retain flow.
+        delivery: The sending of turns.
+        outbox: The turns that wait.
+        archive: What is stored, or None without a client.
+        monotonic: Seconds that never jump.
+        today: The local date, ISO.
+        host: AstrBot's version, for bug reports.
+    """
+
+    settings: Settings
+    state: ScopeState
+    client: HindsightClient | None
+    memory: ChatMemory
+    delivery: Delivery
+    outbox: Outbox
+    archive: Archive | None
+    monotonic: Callable[[], float]
+    today: Callable[[], str]
+    host: str
+
+    async def show(self, scope: Scope | Skip, texts: Texts) -> str:
+        """The answer to `status`."""
+        lines = [texts("status_title", version=VERSION)]
+        lines += self._settings_lines(texts)
+        if self.client:
+            lines += await self._connection_lines(self.client, texts)
+        lines += self._chat_lines(scope, texts)
+        lines += await self._outbox_lines(texts)
+        lines += self._count_lines(texts)
+        return "\n".join(lines)
+
+    async def stats(self, scope: Scope | Skip, texts: Texts) -> str:
+        """The answer to `stats`."""
+        figures, stored = self.memory.figures, await self._figures()
+        lines = [
+            texts(
+                "stats_flow",
+                turns=figures.turns,
+                recalls=figures.recalls,
+                lines=figures.lines,
+                repeated=figures.repeated,
+            ),
+            texts(
+                "stats_retained",
+                windows=stored.sent,
+                chars=stored.sent_chars,
+                today=stored.sent_chars_today,
+            ),
+        ]
+        if figures.timings:
+            lines.append(
+                texts(
+                    "stats_times",
+                    p50=round(figures.percentile(0.5) * 1000),
+                    p95=round(figures.percentile(0.95) * 1000),
+                )
+            )
+        if self.archive and isinstance(scope, Scope):
+            lines.append(await self._server_line(self.archive, scope, texts))
+        return "\n".join(lines)
+
+    async def report(self) -> str:
+        """One JSON text for a bug report: no key, no id, no message, no name of the bank."""
+        settings = asdict(self.settings)
+        for name in ("api_key", "bank_id", "warnings"):
+            settings.pop(name)
+        for name in ("allow_chats", "deny_chats"):
+            settings["privacy"][name] = len(settings["privacy"][name])
+        figures = self.memory.figures
+        content: dict[str, Any] = {
+            "plugin": VERSION,
+            "astrbot": self.host,
+            "hindsight": await self._server_version(),
+            "settings": settings,
+            "setting_warnings": len(self.settings.warnings),
+            "state_fault": self.state.fault,
+            "salt_lost": self.state.salt_lost,
+            "breaker": self.memory.breaker.state,
+            "skips": figures.skips,
+            "recall_failures": figures.failures,
+            "recalls": figures.recalls,
+            "turns": figures.turns,
+            "recall_seconds": {
+                "p50": round(figures.percentile(0.5), 3),
+                "p95": round(figures.percentile(0.95), 3),
+            },
+            "outbox": asdict(await self._figures()),
+            "delivery": asdict(self.delivery.state),
+        }
+        return json.dumps(content, ensure_ascii=False, indent=1)
+
+    async def _server_version(self) -> str:
+        if self.client is None:
+            return ""
+        try:
+            async with asyncio.timeout(STATUS_SECONDS):
+                return await self.client.version()
+        except TimeoutError:
+            return ""
+
+    async def _figures(self) -> OutboxFigures:
+        try:
+            return await self.outbox.figures(day=self.today())
+        except DISK_ERRORS:
+            return OutboxFigures()
+
+    async def _server_line(self, archive: Archive, scope: Scope, texts: Texts) -> str:
+        try:
+            async with asyncio.timeout(STATUS_SECONDS):
+                memories = (await archive.page(scope, offset=0, limit=1)).total
+                documents = await archive.count_documents(scope)
+        except HindsightError as error:
+            return texts("stats_server_failed", reason=texts(error.reason))
+        except TimeoutError:
+            return texts("stats_server_failed", reason=texts("timeout"))
+        return texts("stats_server", memories=memories, documents=documents)
+
+    def _settings_lines(self, texts: Texts) -> Iterable[str]:
+        for problem in self.settings.problems:
+            yield texts("status_problem", problem=texts(problem))
+        if not self.settings.problems:
+            yield texts("status_settings_ok", bank=self.settings.bank_id)
+        if self.settings.warnings:
+            yield texts("status_warnings", number=len(self.settings.warnings))
+
+    async def _connection_lines(self, client: HindsightClient, texts: Texts) -> list[str]:
+        try:
+            async with asyncio.timeout(STATUS_SECONDS):
+                health = await client.check()
+                version = await client.version()
+        except HindsightError as error:
+            return [texts("status_disconnected", problem=texts(error.reason))]
+        except TimeoutError:
+            return [texts("status_disconnected", problem=texts("timeout"))]
+        shown = texts("status_server_version", version=version) if version else ""
+        lines = [texts("status_connected", ms=round(health.seconds * 1000), version=shown)]
+        return lines if health.bank_exists else [*lines, texts("status_bank_new")]
+
+    def _chat_lines(self, scope: Scope | Skip, texts: Texts) -> Iterable[str]:
+        if self.state.fault:
+            yield texts(self.state.fault)
+        elif self.state.salt_lost:
+            yield texts("salt_lost")
+        if isinstance(scope, Skip):
+            if scope is not Skip.STATE_FAULT:
+                yield texts("no_memory_here", reason=texts(scope))
+            return
+        admitted = self.memory.admit(scope)
+        if isinstance(admitted, Skip) and admitted is not Skip.NOT_CONFIGURED:
+            switch = f"{texts('off')} ({texts(admitted)})"
+        else:
+            switch = texts("on")
+        yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
+        yield self._recall_line(scope, texts)
+
+    def _recall_line(self, scope: Scope, texts: Texts) -> str:
+        report = self.memory.report(scope)
+        if report is None:
+            return texts("status_recall_none")
+        when = report.at.strftime("%m-%d %H:%M:%S")
+        if report.failure:
+            return texts("status_recall_failed", when=when, reason=texts(report.failure))
+        ms = round(report.seconds * 1000)
+        return texts("status_recall", when=when, ms=ms, lines=report.lines)
+
+    async def _outbox_lines(self, texts: Texts) -> list[str]:
+        state = self.delivery.state
+        if state.last_sent_at is None:
+            lines = [texts("status_retain_none")]
+        else:
+            ago = round(self.monotonic() - state.last_sent_at)
+            lines = [texts("status_retain", seconds=ago)]
+        if state.unsaved or state.lost:
+            lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
+        try:
+            figures = await self.outbox.figures(day=self.today())
+        except DISK_ERRORS:
+            return [*lines, texts("disk")]
+        lines.append(
+            texts(
+                "status_outbox",
+                open=figures.open_turns,
+                waiting=figures.waiting,
+                aside=sum(figures.aside.values()),
+                dropped=figures.dropped,
+            )
+        )
+        lines += [f"- {texts(reason)} ×{n}" for reason, n in figures.aside.items()]
+        if figures.aside:
+            lines.append(texts("status_retry"))
+        if state.stopped:
+            lines.append(texts("status_stopped", reason=texts(state.stopped)))
+        if figures.moved_aside:
+            lines.append(texts("status_moved_aside", name=figures.moved_aside))
+        return lines
+
+    def _count_lines(self, texts: Texts) -> Iterable[str]:
+        figures = self.memory.figures
+        if self.memory.breaker.state != "closed":
+            yield texts("status_breaker")
+        for key, counter in (
+            ("status_skips", figures.skips),
+            ("status_failures", figures.failures),
+        ):
+            if counter:
+                parts = [
+                    texts("count", what=texts(reason), number=number)
+                    for reason, number in counter.most_common()
+                ]
+                yield texts(key, list=texts("list_separator").join(parts))
+        if self.state.fingerprint:
+            yield texts("status_salt", fingerprint=self.state.fingerprint)

@@ -1,0 +1,79 @@
+"""What is measured, and how thoroughly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+ROWS = ("turns", "crowd", "outage", "outbox", "state")
+"""All rows, in the order that they run in."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """One run of the benchmark.
+
+    Attributes:
+        rows: Which rows, of `ROWS`.
+        turns: Measured turns of each chat.
+        warm_up: Turns before them.
+        rtt: Round-trip time of the link in seconds.
+        pause: Seconds between a reply and the next message.
+        official: Compare with Hindsight's own client too.
+        deadline: The plugin's longest wait for a recall.
+        outage_messages: Messages during each outage.
+        outage_pause: Seconds between them.
+        recovery: Wait until the end of an outage is noticed.
+        chats: Private chats that write at once.
+        rounds: How often they do.
+        windows: Windows that wait in the outbox.
+        known_chats: Chats in the state file.
+    """
+
+    rows: tuple[str, ...] = ROWS
+    turns: int = 15
+    warm_up: int = 2
+    rtt: float = 0.2
+    pause: float = 8.0
+    official: bool = True
+    deadline: float = 4.0
+    outage_messages: int = 30
+    outage_pause: float = 1.0
+    recovery: bool = True
+    chats: int = 200
+    rounds: int = 3
+    windows: int = 100_000
+    known_chats: int = 10_000
+
+
+@dataclass(frozen=True)
+class Quick(Options):
+    """A run of about a minute, to see that all is as it should be; its figures are rough."""
+
+    turns: int = 5
+    pause: float = 3.0
+    official: bool = False
+    outage_pause: float = 0.1
+    recovery: bool = False
+    chats: int = 40
+    rounds: int = 1
+    windows: int = 10_000
+    known_chats: int = 10_000
+
+
+@dataclass(frozen=True)
+class Given:
+    """Options from the command line; what is None keeps its default.
+
+    Attributes:
+        quick: Start from the quick run.
+        changes: The rest by the names of `Options`.
+    """
+
+    quick: bool = False
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def options(self) -> Options:
+        """Return the whole."""
+        changes = {name: value for name, value in self.changes.items() if value is not None}
+        return Quick(**changes) if self.quick else Options(**changes)

@@ -1,0 +1,241 @@
+"""The chat, the words and the stored line of every shape of message, on this AstrBot.
+
+Runs under the Python of an AstrBot installation: `tests/run.py` does that for the oldest and the
+newest that the plugin supports.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import tempfile
+import unittest
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from host import CONFIG, Host
+
+HOST = Host()  # before anything else imports AstrBot, which reads its root folder then
+
+import plugin  # noqa: E402, F401
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
+from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message  # noqa: E402
+from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
+from astrbot_plugin_hindsight_memory.outbox import TurnRecord  # noqa: E402
+from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip  # noqa: E402
+from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
+from shapes import BOT, OTHER, Said, Shape, shapes  # noqa: E402
+from support import HASHER, NOW, make_settings  # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory()
+STATE = ScopeState.load(Path(FOLDER.name))
+SHAPES = shapes(HOST)
+ANSWER = "好的"
+ID_BEGINS = "30405060"
+"""So much of an id gives it away; some adapters take as much for a name."""
+LINE = re.compile(r"(\S+#[0-9a-f]{6}) \(2026-03-04T12:30:05\+00:00\): (.*)")
+HASH = re.compile(r"(sender|group|umo):[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the plugin made of one event.
+
+    Attributes:
+        umo: The session.
+        ids: What the event tells of the sender and the chat.
+        scope: The chat.
+        message: What was said, unless there is no memory.
+        record: What would be stored with an answer.
+    """
+
+    umo: str
+    ids: frozenset[str]
+    scope: Scope | Skip
+    message: Message | None = None
+    record: TurnRecord | None = None
+
+    @property
+    def chat(self) -> Scope:
+        assert isinstance(self.scope, Scope), self.scope
+        return self.scope
+
+    @property
+    def produced(self) -> str:
+        """Everything that may be stored, sent or logged of it."""
+        if self.message is None:
+            return repr(self.scope)
+        shown = replace(self.message, raw="")
+        query = build_query(self.message.words, quoted=self.message.quoted)
+        return f"{self.scope!r} {shown!r} {self.record!r} {query}"
+
+
+class Recorder:
+    """Stands in for the delivery and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.records: list[TurnRecord] = []
+
+    async def add(self, record: TurnRecord) -> None:
+        self.records.append(record)
+
+
+async def see(shape: Shape, said: Said | None = None, *, isolated: bool = False) -> Seen:
+    """Has the adapter make an event of a shape, and the plugin look at it."""
+    event = await shape.make(HOST, said or Said(text=shape.words))
+    if isolated:
+        HOST.isolate(event)
+    umo = event.unified_msg_origin
+    told = {event.get_sender_id(), event.get_group_id(), *re.findall("[0-9]{8,}", umo)}
+    ids = frozenset(one for one in told if len(one) >= len(ID_BEGINS))
+    scope = HASHER.scope(origin_of(event))
+    if isinstance(scope, Skip):
+        return Seen(umo, ids, scope)
+    reader = EventReader(
+        event,
+        scope,
+        HASHER,
+        Texts("zh"),
+        privacy=make_settings().privacy,
+        opted_out=lambda _: False,
+    )
+    message = reader.message(NOW)
+    return Seen(umo, ids, scope, message, await record_of(message))
+
+
+async def record_of(message: Message) -> TurnRecord:
+    """What is stored of a message with an answer."""
+    recorder = Recorder()
+    client, delivery = cast("Any", object()), cast("Any", recorder)
+    memory = ChatMemory(make_settings(), STATE, client, delivery, monotonic=lambda: 1000.0)
+    await memory.remember([message], ANSWER, NOW)
+    return recorder.records[0]
+
+
+class AdaptersTest(unittest.IsolatedAsyncioTestCase):
+    """One row for each shape."""
+
+    level: ClassVar[int]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.level = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        cls.addClassCleanup(logging.disable, cls.level)
+
+    def rows(self, *, remembered: bool = True) -> list[Shape]:
+        """The shapes, or those that have a memory."""
+        return [one for one in SHAPES if not remembered or not one.kind.startswith("skip")]
+
+    def test_no_adapter_is_left_out(self) -> None:
+        self.assertEqual({one.platform for one in SHAPES} - {"cron"}, set(HOST.adapters))
+        self.assertEqual(set(CONFIG), set(HOST.adapters))
+        self.assertEqual(len(HOST.adapters), 18)
+        names = [(one.platform, one.name) for one in SHAPES]
+        self.assertEqual(len(set(names)), len(names))
+
+    async def test_scope(self) -> None:
+        for shape in self.rows(remembered=False):
+            with self.subTest(f"{shape.platform}: {shape.name}"):
+                scope = (await see(shape)).scope
+                if isinstance(scope, Skip):
+                    self.assertEqual(f"skip {scope}", shape.kind)
+                    continue
+                self.assertEqual(scope.kind, shape.kind)
+                owner = "sender" if shape.kind == "private" else "group"
+                self.assertEqual(
+                    [HASH.sub(r"\1", tag) for tag in scope.tags],
+                    [f"scope:{shape.kind}", f"platform:{shape.platform}", owner, "umo"],
+                )
+                self.assertEqual(scope.umo_bound, shape.unsure)
+                asked = scope.read_tags(match_umo=False)
+                self.assertEqual(asked, scope.tags if shape.unsure else scope.tags[:3])
+
+    async def test_unique_session_changes_the_session_and_nothing_else(self) -> None:
+        for shape in self.rows():
+            with self.subTest(f"{shape.platform}: {shape.name}"):
+                shared, alone = await see(shape), await see(shape, isolated=True)
+                self.assertEqual(shared.umo != alone.umo, shape.isolated)
+                self.assertEqual(shared.chat.tags[:3], alone.chat.tags[:3])
+                self.assertEqual(shared.chat.chat != alone.chat.chat, shape.isolated)
+                for read in (True, False):
+                    self.assertEqual(
+                        shared.chat.read_tags(match_umo=read)
+                        == alone.chat.read_tags(match_umo=read),
+                        not (read and shape.isolated),
+                    )
+
+    async def test_stored_line(self) -> None:
+        for shape in self.rows():
+            with self.subTest(f"{shape.platform}: {shape.name}"):
+                seen = await see(shape)
+                assert seen.message
+                assert seen.record
+                self.assertEqual(seen.message.stored, expected_text(shape, seen.chat))
+                *said, answered = [line.text for line in seen.record.lines]
+                self.assertTrue(answered.endswith(f": {ANSWER}"))
+                self.assertEqual(len(said), bool(shape.stored))
+                for line in said:
+                    found = LINE.fullmatch(line)
+                    assert found, line
+                    self.assertEqual(found[2], seen.message.stored)
+                    name = found[1].partition("#")[0]
+                    self.assertEqual(name, Said().name if shape.named else "用户")
+
+    async def test_nothing_produced_holds_an_id(self) -> None:
+        for shape in self.rows(remembered=False):
+            for isolated in (False, True):
+                with self.subTest(f"{shape.platform}: {shape.name}", isolated=isolated):
+                    ids = (await see(shape)).ids
+                    text = f"{shape.words} {'，'.join(sorted(ids))}，我是{min(ids, default='')}"
+                    seen = await see(shape, Said(text=text), isolated=isolated)
+                    begins = {one[: len(ID_BEGINS)] for one in {*ids, BOT, OTHER}}
+                    found = [one for one in {*begins, seen.umo} if one in seen.produced]
+                    self.assertEqual(found, [])
+
+    async def test_two_chats_are_two_and_one_is_one(self) -> None:
+        for shape in self.rows():
+            with self.subTest(f"{shape.platform}: {shape.name}"):
+                here = Said(text=shape.words)
+                other_chat = replace(here, chat="70405060999")
+                other_person = replace(here, sender="30405060999")
+                first, again = await see(shape, here), await see(shape, here)
+                self.assertEqual(first.scope, again.scope)
+                elsewhere = await see(shape, other_chat)
+                somebody = await see(shape, other_person)
+                if shape.kind == "group":
+                    self.assertNotEqual(first.chat.chat, elsewhere.chat.chat)
+                    self.assertEqual(first.chat.chat, somebody.chat.chat)
+                else:
+                    self.assertNotEqual(first.chat.chat, somebody.chat.chat)
+
+    async def test_private_and_group_of_one_person_differ(self) -> None:
+        for platform in HOST.adapters:
+            with self.subTest(platform):
+                rows = [one for one in self.rows() if one.platform == platform]
+                seen = [(one.kind, await see(one)) for one in rows]
+                private = {one.chat.chat for kind, one in seen if kind == "private"}
+                group = {one.chat.chat for kind, one in seen if kind == "group"}
+                self.assertEqual(private & group, set())
+                people = {
+                    kind: {HASHER.pseudonym(one.chat, Said().sender) for k, one in seen if k == kind}
+                    for kind in ("private", "group")
+                }
+                self.assertEqual(people["private"] & people["group"], set())
+
+
+def expected_text(shape: Shape, scope: Scope) -> str:
+    """The stored text of a row with the labels of this chat."""
+    labels = {
+        "other": "小红" if shape.names_others else "用户",
+        "hong": "hong",
+        "hong_hong": "用户",
+    }
+    ids = {"other": OTHER, "hong": OTHER, "hong_hong": "hong_hong"}
+    return shape.stored.format(
+        **{key: name + HASHER.pseudonym(scope, ids[key]) for key, name in labels.items()},
+        bot=BOT,
+    )
+
+
