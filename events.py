@@ -71,6 +71,50 @@ def is_manager(event: Any) -> bool:
     return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
 
 
+class BotNames:
+    """What the bot is called in each chat, as far as the platform has told."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def name(self, event: Any) -> str:
+        """The bot's card or nickname in the chat of an event, or an empty text."""
+        if mentioned := _mentioned_name(event):
+            self._names[event.unified_msg_origin] = mentioned
+        return self._names.get(event.unified_msg_origin, "")
+
+    async def ask(self, event: Any) -> None:
+        """Asks a OneBot platform for the name, once per chat; the others do not tell.
+
+        Raises:
+            Exception: Whatever the platform's client raises.
+        """
+        umo = event.unified_msg_origin
+        if umo in self._names or event.get_platform_name() != "aiocqhttp":
+            return
+        self._names[umo] = ""
+        self_id, group_id = event.get_self_id(), event.get_group_id()
+        if group_id:
+            asked = {"group_id": int(group_id), "user_id": int(self_id)}
+            told = await event.bot.call_action("get_group_member_info", **asked)
+        else:
+            told = await event.bot.call_action("get_login_info")
+        self._names[umo] = told.get("card") or told.get("nickname") or ""
+
+
+def _mentioned_name(event: Any) -> str:
+    """The name by which a message mentions the bot, or an empty text."""
+    self_id = str(event.get_self_id() or "")
+    return next(
+        (
+            component.name
+            for component in event.get_messages() or ()
+            if component.type == "At" and str(component.qq) == self_id and component.name
+        ),
+        "",
+    )
+
+
 class EventReader:
     """Reads one event's people and words.
 
@@ -79,6 +123,7 @@ class EventReader:
         scope: Its chat.
         hasher: Makes pseudonyms.
         texts: The wording in the language of the chat.
+        bot_name: What the bot is called in this chat, or an empty text.
         privacy: What is taken out of texts.
         opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
     """
@@ -90,6 +135,7 @@ class EventReader:
         hasher: Hasher,
         texts: Texts,
         *,
+        bot_name: str = "",
         privacy: PrivacySettings,
         opted_out: Callable[[str], bool],
     ) -> None:
@@ -102,7 +148,7 @@ class EventReader:
         self._self_id = str(event.get_self_id() or "")
         self._components = list(event.get_messages() or ())
         self._ids = [*self._chat_names(), self._self_id, *dict(self._everybody())]
-        self._bot = Speaker(self._bot_name())
+        self._bot = self.bot_speaker(_mentioned_name(event) or bot_name)
         self._people = dict(self._named_people())
 
     def message(self, now: datetime) -> Message:
@@ -149,12 +195,9 @@ class EventReader:
     def _sender_id(self) -> str:
         return str(self._event.get_sender_id() or "")
 
-    def _bot_name(self) -> str:
-        """The name by which the message mentions the bot, else the general word for it."""
-        for component in self._components:
-            if component.type == "At" and str(component.qq) == self._self_id:
-                return self._name(component.name, "name_bot")
-        return self._texts("name_bot")
+    def bot_speaker(self, name: str) -> Speaker:
+        """The bot by its own name, else by the general word for it; it never has a pseudonym."""
+        return Speaker(self._name(name, "name_bot"))
 
     def _named_people(self) -> Iterator[tuple[str, Speaker]]:
         """Everybody in the event by raw id, the sender last, since that name is the surest."""

@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from astrbot.core.star.session_plugin_manager import SessionPluginManager
 from .archive import Archive
 from .commands import Caller, Commands
 from .delivery import Delivery
-from .events import EventReader, is_manager, locale_of, origin_of
+from .events import BotNames, EventReader, is_manager, locale_of, origin_of
 from .hindsight_client import HindsightClient, HindsightError
 from .memory import PLUGIN, ChatMemory, Message
 from .memory_formatter import BLOCK_OPEN, Speaker, strip_block
@@ -121,7 +122,8 @@ class HindsightMemory(Star):
     def __init__(self, context: Context, config: AstrBotConfig | None = None) -> None:
         super().__init__(context)
         self._config = config or {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._bot_names = BotNames()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
 
     async def initialize(self) -> None:
@@ -190,7 +192,7 @@ class HindsightMemory(Star):
 
     async def terminate(self) -> None:
         """Sends what can be sent at once, then closes everything; a second call does nothing."""
-        tasks, self._tasks = self._tasks, []
+        tasks, self._tasks = self._tasks, set()
         if not tasks:
             return
         for task in tasks:
@@ -224,6 +226,7 @@ class HindsightMemory(Star):
         if turn is None:
             return
         turn.asked = True
+        self._start(self._ask_bot_name(event))
         self._working[event.unified_msg_origin] = turn
         block = await turn.recall if turn.recall else ""
         if block:
@@ -259,7 +262,10 @@ class HindsightMemory(Star):
             turn.stored = True
             told = _tool_results(run_context.messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
-            await self._memory.remember([turn.message, *joined], answer, self._now())
+            # The platform may have told the bot's name only after the question was read.
+            bot = turn.reader.bot_speaker(self._bot_names.name(event))
+            first = replace(turn.message, bot=bot)
+            await self._memory.remember([first, *joined], answer, self._now())
 
     @filter.custom_filter(TypedAsCommand)
     @filter.command(COMMAND)
@@ -307,6 +313,7 @@ class HindsightMemory(Star):
             scope,
             hasher,
             self._texts(event),
+            bot_name=self._bot_names.name(event),
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
         )
@@ -364,7 +371,8 @@ class HindsightMemory(Star):
         """Runs something in the background until `terminate`."""
         task = asyncio.create_task(work)
         task.add_done_callback(_log_failure)
-        self._tasks.append(task)
+        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(task)
 
     def _add_tools(self) -> None:
         """Gives the model the tools that are switched on; the decorator would register them all."""
@@ -396,6 +404,12 @@ class HindsightMemory(Star):
     async def _remember_for_model(self, event: AstrMessageEvent, content: str) -> str:
         caller = self._caller(event)
         return await self._commands.remember_for_model(caller, self._clean(event, content))
+
+    async def _ask_bot_name(self, event: AstrMessageEvent) -> None:
+        try:
+            await self._bot_names.ask(event)
+        except Exception:  # noqa: BLE001 - whatever a platform's client raises; only a name
+            logger.debug("the platform did not tell the bot's name", exc_info=True)
 
     def _clean(self, event: AstrMessageEvent, text: str) -> str:
         scope = self._scope(event)

@@ -31,6 +31,7 @@ BOT_NAME = "小助手"
 HELLO = "你好"
 NOBODY = "skip no_sender"
 
+
 @dataclass(frozen=True)
 class Said:
     """What somebody says.
@@ -472,6 +473,7 @@ def kook(channel_type: str, mention: str = "") -> Make:
         adapter.client._bot_id = BOT
         event = _kook_event(adapter, said, channel_type, mention)
         await adapter.handle_msg(await adapter.convert_message(event))
+        await adapter.client.http_client.close()
         return host.event_of(adapter)
 
     return make
@@ -558,7 +560,7 @@ def satori(*, guild: bool, sender: Callable[[str], Any] = str) -> Make:
             "type": "message-created",
             "message": {"id": "m1", "content": said.text},
             "user": {"id": sender(said.sender), "name": said.name},
-            "channel": {"id": f"c{said.chat}"},
+            "channel": {"id": f"c:{said.chat}"},
             "guild": {"id": said.chat} if guild else None,
             "login": {"user": {"id": BOT}},
         }
@@ -762,9 +764,7 @@ SHAPES = [
     Shape("user", "line", line("user"), "private", named=False),
     Shape("group", "line", line("group"), "group", named=False),
     Shape("room", "line", line("room"), "group", named=False),
-    Shape(
-        "group, nobody told", "line", line("group", tells_sender=False), "group", named=False
-    ),
+    Shape("group, nobody told", "line", line("group", tells_sender=False), "group", named=False),
     Shape("direct", "mattermost", mattermost("D"), "private"),
     Shape("group of a few", "mattermost", mattermost("G"), "group"),
     Shape("channel", "mattermost", mattermost("O"), "group"),
@@ -788,15 +788,14 @@ SHAPES = [
 
 def shapes(host: Host) -> list[Shape]:
     """The table for an AstrBot."""
-    return [_before_groups(one) if _tells_no_group(host, one) else one for one in SHAPES]
+    return SHAPES if host.version >= (4, 28) else [_formerly(one) for one in SHAPES]
 
 
-def _tells_no_group(host: Host, shape: Shape) -> bool:
-    """Whether it is a group of which WeCom's bot does not tell the id, as in AstrBot 4.24."""
-    return shape.platform == "wecom_ai_bot" and shape.kind == "group" and host.version < (4, 28)
-
-
-def _before_groups(shape: Shape) -> Shape:
-    if shape.name == "group, nobody told":
-        return replace(shape, kind=NOBODY)
-    return replace(shape, kind="private", unsure=True)
+def _formerly(shape: Shape) -> Shape:
+    """A row as it is on AstrBot 4.24: less is told."""
+    if (shape.platform, shape.name) == ("lark", "private"):
+        return replace(shape, named=False)
+    if (shape.platform, shape.kind) == ("wecom_ai_bot", "group"):
+        nobody = shape.name == "group, nobody told"
+        return replace(shape, kind=NOBODY if nobody else "private", unsure=not nobody)
+    return shape

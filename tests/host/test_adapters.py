@@ -219,7 +219,9 @@ class AdaptersTest(unittest.IsolatedAsyncioTestCase):
                 group = {one.chat.chat for kind, one in seen if kind == "group"}
                 self.assertEqual(private & group, set())
                 people = {
-                    kind: {HASHER.pseudonym(one.chat, Said().sender) for k, one in seen if k == kind}
+                    kind: {
+                        HASHER.pseudonym(one.chat, Said().sender) for k, one in seen if k == kind
+                    }
                     for kind in ("private", "group")
                 }
                 self.assertEqual(people["private"] & people["group"], set())
@@ -237,5 +239,3 @@ def expected_text(shape: Shape, scope: Scope) -> str:
         **{key: name + HASHER.pseudonym(scope, ids[key]) for key, name in labels.items()},
         bot=BOT,
     )
-
-

@@ -125,10 +125,10 @@ class DurabilityTest(StackTest):
         self.assertEqual({text: n for text, n in counts.items() if n != 1}, {})
 
     async def make_trouble(self, answered: list[str], chats: list[asyncio.Task[None]]) -> None:
-        """Kills or reloads after every hundred or so answers, until the chats end."""
+        """Kills or reloads after every two hundred or so answers, until the chats end."""
         dice = random.Random(4)
         while not all(task.done() for task in chats):
-            goal = len(answered) + dice.randint(60, 140)
+            goal = len(answered) + dice.randint(120, 220)
             await eventually(
                 lambda goal=goal: len(answered) >= goal or all(task.done() for task in chats),
                 120,

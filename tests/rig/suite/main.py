@@ -7,7 +7,7 @@ import ast
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from rig.suite.counts import Counts, Tally
 from rig.suite.jobs import CHECKOUT, TESTS, Job, run_job, run_jobs
 
 LIVE = TESTS / "live"
-LIVE_VENVS = ("astrbot-latest", "astrbot-minimum", "hindsight")
+HOST = TESTS / "host"
+HOST_VENVS = ("astrbot-latest", "astrbot-minimum")
+LIVE_VENVS = (*HOST_VENVS, "hindsight")
 ALONE = "ALONE"
 
 report = venvs.print_line
@@ -79,22 +81,27 @@ async def _unit(tally: Tally) -> None:
 
 
 async def _live(pattern: str, workers: int, tally: Tally) -> None:
-    """Run the live tests, each module in a process of its own."""
-    modules = [file for file in sorted(LIVE.glob("test_*.py")) if _matches(file, pattern)]
-    if not modules:
+    """Run the live tests and those inside of AstrBot, each module in a process of its own."""
+    modules = _modules(LIVE, pattern)
+    hosted = _modules(HOST, pattern)
+    if not modules and not hosted:
         report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {pattern}")
         tally.add(Counts(failed=1))
         return
     try:
-        await asyncio.to_thread(venvs.ensure_many, LIVE_VENVS, report=report)
+        pythons = await asyncio.to_thread(venvs.ensure_many, LIVE_VENVS, report=report)
     except (venvs.MissingPython, venvs.InstallFailed) as error:
         report(f"FAILED: {error}")
         tally.add(Counts(failed=1))
         return
     alone = [file for file in modules if runs_alone(file)]
     together = [file for file in modules if file not in alone]
-    await run_jobs(_jobs(together), workers, tally, report)
+    await run_jobs([*_host_jobs(hosted, pythons), *_jobs(together)], workers, tally, report)
     await run_jobs(_jobs(alone), 1, tally, report)
+
+
+def _modules(folder: Path, pattern: str) -> list[Path]:
+    return [file for file in sorted(folder.glob("test_*.py")) if _matches(file, pattern)]
 
 
 def _matches(file: Path, pattern: str) -> bool:
@@ -121,3 +128,12 @@ def runs_alone(file: Path) -> bool:
 
 def _jobs(files: Iterable[Path]) -> list[Job]:
     return [Job(f"live/{file.name}", file.parent, file.name) for file in files]
+
+
+def _host_jobs(files: Iterable[Path], pythons: Mapping[str, Path]) -> list[Job]:
+    """Return the jobs that import AstrBot itself, so each runs under both of its versions."""
+    return [
+        Job(f"host/{file.name} in {name}", file.parent, file.name, python=(str(pythons[name]),))
+        for file in files
+        for name in HOST_VENVS
+    ]
