@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .delivery import Delivery, build_item
+from .delivery import DISK_ERRORS, Delivery, build_item
 from .hindsight_client import (
     HindsightClient,
     HindsightError,
@@ -244,7 +244,7 @@ class Archive:
 
     async def restore(self) -> None:
         """Holds back what must not be sent before an erasure of an earlier run is complete."""
-        for erasure in await self._outbox.erasures():
+        for erasure in await self._unfinished_erasures():
             if erasure.whole:
                 await self._delivery.pause(erasure.chat)
 
@@ -252,9 +252,10 @@ class Archive:
         """Completes erasures for ever; ends by cancellation."""
         while True:
             self._wake.clear()
-            erasures = await self._outbox.erasures()
+            erasures = await self._unfinished_erasures()
             if not erasures:
                 await self._wake.wait()
+                continue
             await self._sleep(BACKGROUND_PAUSE_SECONDS)
             for erasure in erasures:
                 await self._continue(erasure)
@@ -401,11 +402,18 @@ class Archive:
         await self._outbox.keep_erasure(replace(erasure, whole=False))
         self._delivery.resume(erasure.chat)
 
+    async def _unfinished_erasures(self) -> list[Erasure]:
+        """Erasures on disk; none while the disk fails, which the delivery reports."""
+        try:
+            return await self._outbox.erasures()
+        except DISK_ERRORS:
+            return []
+
     async def _continue(self, erasure: Erasure) -> None:
         """One round of an erasure in the background; a server that fails is asked again later."""
         try:
             found, erasure = await self._erase_round(erasure)
-        except HindsightError:
+        except (HindsightError, *DISK_ERRORS):
             return
         if found:
             return

@@ -124,6 +124,7 @@ class EventReader:
         hasher: Makes pseudonyms.
         texts: The wording in the language of the chat.
         bot_name: What the bot is called in this chat, or an empty text.
+        wake_prefix: What a message begins with for the model to be asked; no word of the person.
         privacy: What is taken out of texts.
         opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
     """
@@ -136,6 +137,7 @@ class EventReader:
         texts: Texts,
         *,
         bot_name: str = "",
+        wake_prefix: str = "",
         privacy: PrivacySettings,
         opted_out: Callable[[str], bool],
     ) -> None:
@@ -143,6 +145,7 @@ class EventReader:
         self._scope = scope
         self._hasher = hasher
         self._texts = texts
+        self._wake_prefix = wake_prefix
         self._privacy = privacy
         self._opted_out = opted_out
         self._self_id = str(event.get_self_id() or "")
@@ -153,7 +156,7 @@ class EventReader:
 
     def message(self, now: datetime) -> Message:
         """The message as plain values, without a raw id or a secret in any of them."""
-        raw = (self._event.message_str or "").strip()
+        raw = (self._event.message_str or "").strip().removeprefix(self._wake_prefix).strip()
         words = self.clean(raw)
         said = self._texts("mark_said", text=words) if is_instruction(words) else words
         marks = list(self._marks(self._components))

@@ -7,6 +7,7 @@ they stand and would not recognise `GreedyStr`.
 import asyncio
 import json
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
@@ -102,10 +103,12 @@ class TypedAsCommand(filter.CustomFilter):
 
     def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:
         """Looks at the raw text, which still has the prefix."""
-        prefixes = [prefix for prefix in cfg["wake_prefix"] if prefix]
-        raw = (event.message_obj.message_str or "").strip()
-        native = event.get_platform_name() == "discord"  # its slash commands come without slash
-        return native or not prefixes or raw.startswith(tuple(prefixes))
+        if event.get_platform_name() == "discord":  # its slash commands come without the slash
+            return True
+        prefixes = [re.escape(prefix) for prefix in cfg["wake_prefix"] if prefix]
+        raw = event.message_obj.message_str or ""
+        typed = rf"(?:{'|'.join(prefixes)})\s*{COMMAND}"
+        return not prefixes or re.search(typed, raw) is not None
 
 
 class WokenInPrivateOrByName(filter.CustomFilter):
@@ -124,6 +127,7 @@ class HindsightMemory(Star):
         self._config = config or {}
         self._bot_names = BotNames()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_running = False
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
 
     async def initialize(self) -> None:
@@ -182,6 +186,7 @@ class HindsightMemory(Star):
             monotonic=time.monotonic,
         )
         self._add_tools()
+        self._is_running = True
         await self._delivery.start()
         if archive:
             await archive.restore()
@@ -192,9 +197,10 @@ class HindsightMemory(Star):
 
     async def terminate(self) -> None:
         """Sends what can be sent at once, then closes everything; a second call does nothing."""
-        tasks, self._tasks = self._tasks, set()
-        if not tasks:
+        if not self._is_running:
             return
+        self._is_running = False
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -314,6 +320,7 @@ class HindsightMemory(Star):
             hasher,
             self._texts(event),
             bot_name=self._bot_names.name(event),
+            wake_prefix=self._provider_prefix(event),
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
         )
@@ -339,11 +346,15 @@ class HindsightMemory(Star):
 
     def _passes_provider_prefix(self, event: AstrMessageEvent) -> bool:
         """Whether the model will be asked; AstrBot 4.29 looks only after the waiting hook."""
-        config: Any = self.context.get_config(umo=event.unified_msg_origin)
-        prefix = config["provider_settings"].get("wake_prefix") or ""
+        prefix = self._provider_prefix(event)
         return event.get_extra("provider_request") is not None or event.message_str.startswith(
             prefix
         )
+
+    def _provider_prefix(self, event: AstrMessageEvent) -> str:
+        """What a message must begin with for the model to be asked; mostly empty."""
+        config: Any = self.context.get_config(umo=event.unified_msg_origin)
+        return str(config["provider_settings"].get("wake_prefix") or "")
 
     def _build_client(self) -> HindsightClient | None:
         if self._settings.problems:

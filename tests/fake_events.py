@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any
+
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
+from astrbot_plugin_hindsight_memory.texts import Texts
+from support import HASHER, make_settings, scope_of
 
 BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
 Kind = StrEnum(
@@ -74,6 +79,25 @@ class FakeEvent:
 
     def is_admin(self) -> bool:
         return self.admin
+
+
+def reader_of(
+    event: FakeEvent,
+    language: Any = "zh",
+    *,
+    opted_out: Collection[str] = (),
+    bot_names: BotNames | None = None,
+    **privacy: bool,
+) -> EventReader:
+    return EventReader(
+        event,
+        scope_of(origin_of(event)),
+        HASHER,
+        Texts(language),
+        bot_name=(bot_names or BotNames()).name(event),
+        privacy=make_settings(privacy=privacy).privacy,
+        opted_out=lambda person: person in opted_out,
+    )
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.events import (
     MAX_QUOTE_CHARS,
-    EventReader,
     is_manager,
     locale_of,
     origin_of,
 )
 from astrbot_plugin_hindsight_memory.memory import Message
-from astrbot_plugin_hindsight_memory.texts import Texts
-from fake_events import ANN, BEN, BOT, GROUP, FakeEvent, at, part, quote
-from support import HASHER, NOW, make_settings, scope_of
-
-
-def reader_of(
-    event: FakeEvent, language: Any = "zh", *, opted_out: Collection[str] = (), **privacy: bool
-) -> EventReader:
-    return EventReader(
-        event,
-        scope_of(origin_of(event)),
-        HASHER,
-        Texts(language),
-        privacy=make_settings(privacy=privacy).privacy,
-        opted_out=lambda person: person in opted_out,
-    )
+from fake_events import ANN, BEN, BOT, GROUP, FakeEvent, at, part, quote, reader_of
+from support import HASHER, NOW, scope_of
 
 
 def read(*arguments: Any, **changes: Any) -> Message:

@@ -21,7 +21,6 @@ from typing import Any
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.delivery import build_item
-from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.memory_formatter import (
     BLOCK_CLOSE,
@@ -32,11 +31,11 @@ from astrbot_plugin_hindsight_memory.memory_formatter import (
 )
 from astrbot_plugin_hindsight_memory.outbox import TurnRecord
 from astrbot_plugin_hindsight_memory.texts import Texts
-from fake_events import FakeEvent, at, part, quote
+from fake_events import FakeEvent, at, part, quote, reader_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support import HASHER, NOW, Clock, make_settings, memory_of, scope_of
+from support import NOW, Clock, make_settings, memory_of
 
 STANDARD_EXAMPLES = 100
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", STANDARD_EXAMPLES))
@@ -214,18 +213,12 @@ class TurnsTest(unittest.IsolatedAsyncioTestCase):
     def test_turns(self, seed: int, words: list[str]) -> None:
         rng = random.Random(seed)
         for _ in range(TURNS_AN_EXAMPLE):
-            self.check(Cast(rng, words), Texts(rng.choice(["zh", "en"])))
+            self.check(Cast(rng, words), rng.choice(["zh", "en"]))
 
-    def check(self, cast: Cast, texts: Texts) -> None:
+    def check(self, cast: Cast, language: str) -> None:
         event = cast.event()
-        reader = EventReader(
-            event,
-            scope_of(origin_of(event)),
-            HASHER,
-            texts,
-            privacy=self.settings.privacy,
-            opted_out=lambda person: person == cast.third and cast.rng.random() < 0.0,
-        )
+        opted_out = [cast.third] if cast.rng.random() < 0.2 else []
+        reader = reader_of(event, language, opted_out=opted_out)
         message = reader.message(NOW)
         answer = reader.clean(cast.text())
         record = run(self.remember(message, answer))
@@ -307,7 +300,7 @@ class MemoriesTest(unittest.TestCase):
 
     def check(self, memories: Any, limit: int, speaker: Speaker, language: Any) -> None:
         texts = Texts(language)
-        block = build_block(
+        block, _ = build_block(
             memories, texts=texts, timezone=NOW.tzinfo, max_tokens=limit, speaker=speaker
         )
         if not block:
@@ -334,8 +327,10 @@ class MemoriesTest(unittest.TestCase):
         for language in ("zh", "en"):
             for limit in (256, 512, 1024, 4096):
                 with self.subTest(language=language, limit=limit):
-                    memories = [memory_of(f"{n}号：小明喜欢 tea 和冰美式。" * 4) for n in range(500)]
-                    block = build_block(
+                    memories = [
+                        memory_of(f"{n}号：小明喜欢 tea 和冰美式。" * 4) for n in range(500)
+                    ]
+                    block, _ = build_block(
                         memories,
                         texts=Texts(language),
                         timezone=NOW.tzinfo,

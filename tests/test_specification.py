@@ -28,7 +28,7 @@ from typing import Any
 
 import plugin
 from astrbot_plugin_hindsight_memory.delivery import build_item
-from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
+from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.outbox import TurnRecord
 from astrbot_plugin_hindsight_memory.scope import (
@@ -38,9 +38,8 @@ from astrbot_plugin_hindsight_memory.scope import (
     ScopeState,
     write_private,
 )
-from astrbot_plugin_hindsight_memory.texts import Texts
-from fake_events import event_from_json
-from support import HASHER, Clock, FakeServer, make_settings, reply, scope_of
+from fake_events import event_from_json, reader_of
+from support import Clock, FakeServer, make_settings, reply, scope_of
 
 FIXTURES = plugin.CHECKOUT / "tests" / "fixtures"
 STARTS_AT = datetime(2026, 3, 4, 20, 30, 5, tzinfo=timezone(timedelta(hours=8)))
@@ -62,7 +61,7 @@ class Chat:
         self._server = server
         self._clock = Clock()
         self._started = self._clock.now
-        self._texts = Texts(case.get("language", "zh"))
+        self._bot_names = BotNames()
         self._settings = make_settings(**case.get("settings", {}))
         self._records: list[TurnRecord] = []
 
@@ -98,13 +97,12 @@ class Chat:
         event = event_from_json({k: v for k, v in values.items() if k != "after"})
         scope = scope_of(origin_of(event))
         self._server.otherwise = lambda _: reply(content={"results": self._results(scope)})
-        return EventReader(
+        return reader_of(
             event,
-            scope,
-            HASHER,
-            self._texts,
-            privacy=self._settings.privacy,
-            opted_out=lambda person: person in self._case.get("opted_out", ()),
+            self._case.get("language", "zh"),
+            opted_out=self._case.get("opted_out", ()),
+            bot_names=self._bot_names,
+            **self._case.get("settings", {}).get("privacy", {}),
         )
 
     def _results(self, scope: Scope) -> list[dict[str, Any]]:
