@@ -11,13 +11,16 @@ rest is stored as a new document, and the old one is deleted.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from .delivery import DISK_ERRORS, Delivery, build_item
 from .hindsight_client import (
@@ -26,6 +29,7 @@ from .hindsight_client import (
     MemoryPage,
     Operation,
     RecalledMemory,
+    RetryLaterError,
     StoredDocument,
 )
 from .outbox import (
@@ -42,11 +46,16 @@ from .texts import Texts
 
 WIPE_SECONDS = 120.0
 WIPE_PAUSE_SECONDS = 2.0
-BACKGROUND_PAUSE_SECONDS = 30.0
+BACKGROUND_PAUSE_SECONDS = 10.0
 CLEAN_ROUNDS = 2
-"""So often in a row nothing must be found: a retain that was cancelled may still write."""
+"""So often in a row nothing must be found."""
+LATE_ROUNDS = 60
+"""The same for ten minutes in the background: a retain that was cancelled while the server's
+model was at it still writes its document when the model answers."""
 
-_LINE = re.compile(r"^[^\n]*?(#[0-9a-f]{6}) \(\d{4}-\d\d-\d\dT")
+_LINE = re.compile(r"^[^#(\n]*(#[0-9a-f]{6}) \(\d{4}-\d\d-\d\dT")
+"""Names have neither `#` nor brackets, so what somebody says cannot pass for a speaker."""
+
 _WORKING = ("pending", "processing")
 _COUNTED = {"turns", "speakers"}
 """Metadata that is counted anew from the lines."""
@@ -60,11 +69,13 @@ class SourceLine:
         document_id: Where it stands.
         index: Which line of the document, from 0.
         text: The line.
+        pseudonym: The speaker's; that of whom it answers where the bot speaks.
     """
 
     document_id: str
     index: int
     text: str
+    pseudonym: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,9 @@ class Archive:
         self._monotonic = monotonic
         self._sleep = sleep
         self._wake = asyncio.Event()
+        self._erasing: set[str] = set()
+        self._quiet_rounds: Counter[str] = Counter()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def page(self, scope: Scope, *, text: str = "", offset: int, limit: int) -> MemoryPage:
         """Memories of a chat, newest first.
@@ -161,9 +175,14 @@ class Archive:
         lines: dict[tuple[str, int], SourceLine] = {}
         for fact in await self.basis(scope, memory):
             document = await self._document(scope, fact.document_id)
-            for index in _matching_lines(fact.text, document.text) if document else ():
-                text = document.text.splitlines()[index] if document else ""
-                lines[fact.document_id, index] = SourceLine(fact.document_id, index, text)
+            if document is None:
+                continue
+            stored = _lines(document.text)
+            owners = _owners(stored)
+            for index in _matching_lines(fact.text, document.text):
+                lines[fact.document_id, index] = SourceLine(
+                    fact.document_id, index, stored[index].text, owners[index]
+                )
         return list(lines.values())
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
@@ -173,8 +192,7 @@ class Archive:
             HindsightError: The server did not answer as it should; what is done is done.
         """
         removed = Removed()
-        await self._delivery.pause(scope.chat)
-        try:
+        async with self._held(scope.chat):
             await self._delete_profile(scope)
             for document_id in {line.document_id for line in lines}:
                 gone = {line.text for line in lines if line.document_id == document_id}
@@ -183,8 +201,6 @@ class Archive:
                     removed = await self._rewrite(
                         scope, document, removed, functools.partial(_stands_in, gone)
                     )
-        finally:
-            self._delivery.resume(scope.chat)
         return removed
 
     async def remove_person(self, scope: Scope, pseudonym: str) -> Removed:
@@ -193,11 +209,12 @@ class Archive:
         Raises:
             HindsightError: The server did not answer as it should; what is done is done.
         """
-        await self._delivery.pause(scope.chat)
-        try:
+        async with self._held(scope.chat):
             waiting, tried = await self._outbox.edit_chat(
                 scope.chat, lambda lines: _without(lines, pseudonym)
             )
+            if tried:
+                await self._note(scope, tried, whole=False)
             removed = Removed(waiting=waiting, unfinished=await self._unfinished(scope.chat))
             await self._delete_profile(scope)
             for document_id in [one async for one in self._document_ids(scope.tags)]:
@@ -208,8 +225,6 @@ class Archive:
                     gone = set(lines) - set(_without(lines, pseudonym))
                     if gone:
                         removed = await self._rewrite(scope, document, removed, gone.__contains__)
-        finally:
-            self._delivery.resume(scope.chat)
         return removed
 
     async def wipe(self, scope: Scope) -> Removed | None:
@@ -225,40 +240,38 @@ class Archive:
             HindsightError: The server did not answer as it should; it is tried again in the
                 background.
         """
-        await self._delivery.pause(scope.chat)
-        waiting, tried = await self._outbox.drop_chat(scope.chat)
-        erasure = Erasure(scope.chat, scope.tags, self._profile_id(scope), tuple(tried), whole=True)
-        await self._outbox.keep_erasure(erasure)
-        self._wake.set()
         deadline = self._monotonic() + WIPE_SECONDS
         removed, clean = 0, 0
-        while clean < CLEAN_ROUNDS:
-            number, erasure = await self._erase_round(erasure)
-            removed += number
-            clean = 0 if number else clean + 1
-            if self._monotonic() > deadline:
-                return None
-            await self._sleep(WIPE_PAUSE_SECONDS)
-        await self._erased(erasure)
+        async with self._held(scope.chat):
+            waiting, erasure = await self._begin_erasure(scope)
+            while clean < CLEAN_ROUNDS:
+                cancelled, deleted, erasure = await self._erase_round(erasure)
+                removed += deleted
+                clean = 0 if cancelled or deleted else clean + 1
+                if self._monotonic() > deadline:
+                    return None
+                await self._sleep(WIPE_PAUSE_SECONDS)
+            await self._erased(erasure)
         return Removed(documents=removed, waiting=waiting)
 
     async def restore(self) -> None:
         """Holds back what must not be sent before an erasure of an earlier run is complete."""
-        for erasure in await self._unfinished_erasures():
+        for erasure in await self._unfinished_erasures() or ():
             if erasure.whole:
-                await self._delivery.pause(erasure.chat)
+                await self._hold_back(erasure.chat)
 
     async def run(self) -> None:
         """Completes erasures for ever; ends by cancellation."""
         while True:
             self._wake.clear()
             erasures = await self._unfinished_erasures()
-            if not erasures:
+            if erasures == []:
                 await self._wake.wait()
+                await self._sleep(BACKGROUND_PAUSE_SECONDS)  # a command is at work on it
                 continue
+            for erasure in erasures or ():
+                await self._continue(erasure.chat)
             await self._sleep(BACKGROUND_PAUSE_SECONDS)
-            for erasure in erasures:
-                await self._continue(erasure)
 
     async def export(self, scope: Scope, path: Path) -> tuple[int, int]:
         """Writes everything of a chat to a JSON Lines file, readable by its owner only.
@@ -284,8 +297,11 @@ class Archive:
         """Stores a few lines at once and returns what the server made of them.
 
         Raises:
-            HindsightError: The server did not answer as it should.
+            HindsightError: The server did not answer as it should, or everything of the chat is
+                being erased.
         """
+        if scope.chat in self._erasing:
+            raise RetryLaterError("erasing")
         document_id = new_document_id(scope.chat)
         item = build_item(document_id, record.header, [record.lines])
         await self._client.retain_now(item)
@@ -295,9 +311,13 @@ class Archive:
     async def profile(self, scope: Scope, texts: Texts) -> str:
         """The text of a chat's profile, which is made on first use; empty while it is made.
 
+        While everything of the chat is being erased there is none.
+
         Raises:
             HindsightError: The server did not answer as it should.
         """
+        if scope.chat in self._erasing:
+            return ""
         text = await self._client.profile(self._profile_id(scope))
         if text is None:
             query = texts(f"profile_query_{scope.kind}")
@@ -314,6 +334,20 @@ class Archive:
 
     async def _delete_profile(self, scope: Scope) -> None:
         await self._client.delete_profile(self._profile_id(scope))
+
+    def _lock(self, chat: str) -> asyncio.Lock:
+        return self._locks.setdefault(chat, asyncio.Lock())
+
+    @contextlib.asynccontextmanager
+    async def _held(self, chat: str) -> AsyncIterator[None]:
+        """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
+        async with self._lock(chat):
+            await self._delivery.pause(chat)
+            try:
+                yield
+            finally:
+                if chat not in self._erasing:
+                    self._delivery.resume(chat)
 
     async def _document(self, scope: Scope, document_id: str) -> StoredDocument | None:
         """A document, if it is this chat's."""
@@ -339,7 +373,7 @@ class Archive:
         lines = _lines(document.text)
         kept = [line for line in lines if not is_gone(line)]
         replacement = ""
-        if kept:
+        if kept and scope.chat not in self._erasing:
             header = _header(scope, document)
             replacement = await self._outbox.add_window(scope.chat, header, group_turns(kept))
         try:
@@ -360,12 +394,35 @@ class Archive:
         working = await self._working()
         return len({one.document_id for one in working if one.document_id.startswith(prefix)})
 
-    async def _erase_round(self, erasure: Erasure) -> tuple[int, Erasure]:
+    async def _begin_erasure(self, scope: Scope) -> tuple[int, Erasure]:
+        """Drops what waits of a chat, and notes on disk that everything of it must go."""
+        waiting, tried = await self._outbox.drop_chat(scope.chat)
+        erasure = await self._note(scope, tried, whole=True)
+        self._erasing.add(scope.chat)
+        return waiting, erasure
+
+    async def _note(self, scope: Scope, documents: Iterable[str], *, whole: bool) -> Erasure:
+        """Notes on disk what must vanish, besides what is noted of this chat already."""
+        earlier = [e for e in await self._outbox.erasures() if e.chat == scope.chat]
+        late = {*documents, *(document_id for e in earlier for document_id in e.documents)}
+        erasure = Erasure(
+            scope.chat,
+            scope.tags,
+            self._profile_id(scope),
+            tuple(sorted(late)),
+            whole=whole or any(e.whole for e in earlier),
+        )
+        await self._outbox.keep_erasure(erasure)
+        self._quiet_rounds.pop(scope.chat, None)
+        self._wake.set()
+        return erasure
+
+    async def _erase_round(self, erasure: Erasure) -> tuple[int, int, Erasure]:
         """One pass over everything that an erasure names.
 
         Returns:
-            How many documents and queued retains were found, and the erasure with the documents
-            that may yet be written.
+            How many queued retains were cancelled, how many documents were deleted, and the
+            erasure with the documents that may yet be written.
         """
         queued = await self._queued(erasure)
         for operation in queued:
@@ -378,10 +435,10 @@ class Archive:
         if erasure.whole:
             stored = {one async for one in self._document_ids(erasure.tags)}
             await self._client.delete_profile(erasure.profile)
-        found = len(queued)
+        deleted = 0
         for document_id in late | stored:
-            found += await self._client.delete_document(document_id)
-        return found, erasure
+            deleted += await self._client.delete_document(document_id)
+        return len(queued), deleted, erasure
 
     async def _queued(self, erasure: Erasure) -> list[Operation]:
         """Retains in the server's queue that would write what is to be erased."""
@@ -398,28 +455,48 @@ class Archive:
         return [one for status in _WORKING for one in await self._client.operations(status)]
 
     async def _erased(self, erasure: Erasure) -> None:
-        """Lets the chat's delivery go on, and keeps an eye on what a cancelled retain may write."""
+        """Ends a whole erasure, but keeps an eye on what a cancelled retain may write."""
         await self._outbox.keep_erasure(replace(erasure, whole=False))
+        self._erasing.discard(erasure.chat)
         self._delivery.resume(erasure.chat)
 
-    async def _unfinished_erasures(self) -> list[Erasure]:
-        """Erasures on disk; none while the disk fails, which the delivery reports."""
+    async def _hold_back(self, chat: str) -> None:
+        """Sends nothing of a chat until everything of it is erased."""
+        self._erasing.add(chat)
+        await self._delivery.pause(chat)
+
+    async def _unfinished_erasures(self) -> list[Erasure] | None:
+        """Erasures on disk; None while the disk fails, which the delivery reports."""
         try:
             return await self._outbox.erasures()
         except DISK_ERRORS:
-            return []
+            return None
 
-    async def _continue(self, erasure: Erasure) -> None:
+    async def _continue(self, chat: str) -> None:
         """One round of an erasure in the background; a server that fails is asked again later."""
-        try:
-            found, erasure = await self._erase_round(erasure)
-        except (HindsightError, *DISK_ERRORS):
-            return
-        if found:
-            return
+        async with self._lock(chat):
+            # Read again: a command may have completed it, and what came after must stay.
+            for erasure in await self._unfinished_erasures() or ():
+                if erasure.chat == chat:
+                    with contextlib.suppress(HindsightError, *DISK_ERRORS):
+                        await self._finish(erasure)
+
+    async def _finish(self, erasure: Erasure) -> None:
         if erasure.whole:
+            await self._hold_back(erasure.chat)
+        cancelled, deleted, erasure = await self._erase_round(erasure)
+        if cancelled or deleted:
+            self._quiet_rounds.pop(erasure.chat, None)
+        elif erasure.whole:
             await self._erased(erasure)
         else:
+            await self._watch(erasure)
+
+    async def _watch(self, erasure: Erasure) -> None:
+        """Counts the rounds without a late document, and ends the erasure after enough of them."""
+        self._quiet_rounds[erasure.chat] += 1
+        if not erasure.documents or self._quiet_rounds[erasure.chat] >= LATE_ROUNDS:
+            del self._quiet_rounds[erasure.chat]
             await self._outbox.end_erasure(erasure.chat)
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
@@ -471,15 +548,18 @@ def _lines(text: str) -> list[Line]:
     ]
 
 
-def _without(lines: Iterable[Line], pseudonym: str) -> list[Line]:
-    """Lines without a person's, and without what the bot said right after them."""
-    kept: list[Line] = []
-    answering = False
+def _owners(lines: Iterable[Line]) -> list[str]:
+    """Whose each line is; the bot's are of those whom they answer."""
+    owners: list[str] = []
     for line in lines:
-        answering = line.pseudonym == pseudonym or (answering and not line.pseudonym)
-        if not answering:
-            kept.append(line)
-    return kept
+        owners.append(line.pseudonym or (owners[-1] if owners else ""))
+    return owners
+
+
+def _without(lines: Sequence[Line], pseudonym: str) -> list[Line]:
+    """Lines without a person's, and without what the bot said right after them."""
+    owned = zip(lines, _owners(lines), strict=True)
+    return [line for line, owner in owned if owner != pseudonym]
 
 
 def _matching_lines(fact: str, text: str) -> Collection[int]:

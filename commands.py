@@ -31,7 +31,7 @@ from .memory_formatter import (
     neutralise,
     shorten,
 )
-from .scope import Scope, ScopeState, Skip
+from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .status import Status
 from .texts import Texts
@@ -43,6 +43,15 @@ CODE_SECONDS = 60.0
 PAGE_LINES = 10
 MAX_PAUSE_MINUTES = 7 * 24 * 60
 MAX_BASIS = 5
+MAX_DIGITS = 9
+"""A longer number is none that could be meant, and Python refuses to read a very long one."""
+
+_ALL = frozenset({"all", "全部", "所有"})
+_CHOICE = re.compile(rf"(?:{'|'.join(_ALL)}|[0-9,，、\s]*)", re.IGNORECASE)
+"""What may follow the number of a memory; anything else makes the whole a text."""
+
+_SWITCHED_OFF = {Skip.CHAT_OFF, Skip.PAUSED, Skip.PRIVATE_DISABLED, Skip.GROUP_DISABLED}
+"""Where nothing is recalled or stored, people can still see and erase what there is."""
 
 BANK_SETTINGS = {
     "retain_mission": (
@@ -115,7 +124,8 @@ class Command:
         rights: Who may use it in a group: everybody, those who may decide for the group, or
             admins of the bot.
         is_limited: So often a minute and person.
-        needs_memory: Only where the chat has a memory that is on.
+        needs_memory: Only where the chat's memory is on.
+        needs_server: Reads or erases what is stored, also while the memory is off.
     """
 
     name: str
@@ -124,7 +134,8 @@ class Command:
     has_argument: bool = False
     rights: str = "all"
     is_limited: bool = False
-    needs_memory: bool = True
+    needs_memory: bool = False
+    needs_server: bool = False
 
 
 class Commands:
@@ -167,34 +178,29 @@ class Commands:
         self._uses: dict[tuple[str, str], deque[float]] = {}
         self._codes: dict[tuple[str, str], tuple[str, float]] = {}
         self._shown: dict[tuple[str, str], dict[int, str]] = {}
+        stored: dict[str, bool] = {"needs_server": True}
+        limited: dict[str, bool] = {"needs_memory": True, "is_limited": True}
         self._table = (
-            Command("status", "状态", self._status, needs_memory=False),
-            Command("recall", "回忆", self._recall, has_argument=True, is_limited=True),
-            Command("why", "为什么", self._why),
-            Command("list", "列表", self._list, has_argument=True),
-            Command("remember", "记住", self._remember, has_argument=True, is_limited=True),
-            Command("ask", "提问", self._ask, has_argument=True, is_limited=True),
-            Command("profile", "概况", self._profile, is_limited=True),
-            Command("forget", "忘记", self._forget, has_argument=True),
-            Command("forgetme", "忘记我", self._forgetme),
-            Command("optout", "退出", self._optout, has_argument=True),
-            Command("optin", "加入", self._optin),
-            Command("wipe", "清空", self._wipe, has_argument=True, rights="managers"),
-            Command("export", "导出", self._export, rights="managers"),
-            Command(
-                "pause",
-                "暂停",
-                self._pause,
-                has_argument=True,
-                rights="managers",
-                needs_memory=False,
-            ),
-            Command("on", "开启", self._on, rights="managers", needs_memory=False),
-            Command("off", "关闭", self._off, rights="managers", needs_memory=False),
-            Command("stats", "统计", self._stats, has_argument=True, needs_memory=False),
-            Command("retry", "重试", self._retry, rights="admins", needs_memory=False),
-            Command("setup", "优化", self._setup, has_argument=True, rights="admins"),
-            Command("help", "帮助", self._help, needs_memory=False),
+            Command("status", "状态", self._status),
+            Command("recall", "回忆", self._recall, has_argument=True, **limited),
+            Command("why", "为什么", self._why, **stored),
+            Command("list", "列表", self._list, has_argument=True, **stored),
+            Command("remember", "记住", self._remember, has_argument=True, **limited),
+            Command("ask", "提问", self._ask, has_argument=True, **limited),
+            Command("profile", "概况", self._profile, **limited),
+            Command("forget", "忘记", self._forget, has_argument=True, **stored),
+            Command("forgetme", "忘记我", self._forgetme, **stored),
+            Command("optout", "退出", self._optout, has_argument=True, **stored),
+            Command("optin", "加入", self._optin, **stored),
+            Command("wipe", "清空", self._wipe, has_argument=True, rights="managers", **stored),
+            Command("export", "导出", self._export, rights="managers", **stored),
+            Command("pause", "暂停", self._pause, has_argument=True, rights="managers"),
+            Command("on", "开启", self._on, rights="managers"),
+            Command("off", "关闭", self._off, rights="managers"),
+            Command("stats", "统计", self._stats, has_argument=True),
+            Command("retry", "重试", self._retry, rights="admins"),
+            Command("setup", "优化", self._setup, has_argument=True, rights="admins", **stored),
+            Command("help", "帮助", self._help),
         )
 
     async def answer(self, caller: Caller, words: str) -> AsyncIterator[str]:
@@ -227,7 +233,10 @@ class Commands:
         """Why somebody may not use a command here, or an empty text."""
         if not self._may(caller, command):
             return caller.texts(f"needs_{command.rights}")
-        if command.needs_memory and isinstance(self._memory.admit(caller.scope), Skip):
+        reason = self._memory.admit(caller.scope)
+        if isinstance(reason, Skip) and (
+            command.needs_memory or (command.needs_server and reason not in _SWITCHED_OFF)
+        ):
             return self._no_memory(caller)
         return ""
 
@@ -338,7 +347,7 @@ class Commands:
 
     async def _pause(self, request: Request) -> str:
         texts, argument = request.caller.texts, request.argument
-        minutes = int(argument) if argument.isdecimal() else 0
+        minutes = _number(argument) or 0
         if not 0 < minutes <= MAX_PAUSE_MINUTES:
             return texts("pause_usage", number=MAX_PAUSE_MINUTES)
         await asyncio.to_thread(self._state.pause, request.scope, minutes * 60.0)
@@ -364,11 +373,11 @@ class Commands:
 
     async def _list(self, request: Request) -> str:
         texts, argument = request.caller.texts, request.argument
-        page = int(argument) if argument.isdecimal() else 1
-        offset = max(page - 1, 0) * PAGE_LINES
+        page = _number(argument)
+        offset = max((page or 1) - 1, 0) * PAGE_LINES
         found = await self._archive.page(
             request.scope,
-            text="" if argument.isdecimal() else argument,
+            text=argument if page is None else "",
             offset=offset,
             limit=PAGE_LINES,
         )
@@ -380,6 +389,8 @@ class Commands:
 
     async def _why(self, request: Request) -> str:
         texts, report = request.caller.texts, self._memory.report(request.scope)
+        if skipped := self._memory.skipped(request.scope):
+            return texts("why_failed", reason=texts(skipped))
         if report is None:
             return texts("why_nothing")
         lines = [texts("why_query", query=report.query)] if report.query else []
@@ -509,8 +520,9 @@ class Commands:
         if not query:
             return request.caller.texts("recall_usage")
         memories = await self._memory.search(request.scope, query, request.caller.now)
-        lines = [self._described(request, memory) for memory in memories]
-        return "\n".join(lines) or request.caller.texts("tool_nothing")
+        texts = request.caller.texts
+        lines = [self._described(request, m) for m in memories if memory_text(m, texts)]
+        return "\n".join(lines) or texts("tool_nothing")
 
     async def _remember_plain(self, request: Request) -> str:
         caller, texts = request.caller, request.caller.texts
@@ -528,9 +540,10 @@ class Commands:
         what, choice = _first_word(request.argument)
         if not what:
             return texts("forget_usage")
-        if not what.isdecimal():
+        number = _number(what)
+        if number is None or not _CHOICE.fullmatch(choice):
             return await self._forget_text(request)
-        memory_id = self._shown.get(request.key, {}).get(int(what))
+        memory_id = self._shown.get(request.key, {}).get(number)
         memory = await self._archive.memory(request.scope, memory_id) if memory_id else None
         if memory is None:
             return texts("forget_no_number", number=what)
@@ -569,8 +582,10 @@ class Commands:
 
     def _may_forget(self, request: Request, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""
-        own = f"{request.caller.speaker.pseudonym} ("
-        return self._may_manage(request.caller) or all(own in line.text for line in lines)
+        own = request.caller.speaker.pseudonym
+        return self._may_manage(request.caller) or (
+            own != UNKNOWN_PERSON and all(line.pseudonym == own for line in lines)
+        )
 
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
@@ -597,13 +612,18 @@ class Commands:
 
     async def _optout(self, request: Request) -> str:
         texts, argument = request.caller.texts, request.argument.lower()
-        everywhere = argument in {"all", "全部", "所有"}
+        everywhere = argument in _ALL
         if argument and not everywhere:
             return texts("optout_usage")
         await self._opt(request, out=True, everywhere=everywhere)
-        self._memory.forget_chat(request.scope)
-        await self._archive.delete_profile(request.scope)
-        return texts("opted_out_everywhere" if everywhere else "opted_out_here")
+        done = texts("opted_out_everywhere" if everywhere else "opted_out_here")
+        try:
+            await self._archive.delete_profile(request.scope)
+        except HindsightError as error:
+            return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
+        finally:
+            self._memory.forget_chat(request.scope)
+        return done
 
     async def _optin(self, request: Request) -> str:
         await self._opt(request, out=False, everywhere=False)
@@ -630,6 +650,8 @@ class Commands:
             removed = await self._archive.wipe(request.scope)
         except HindsightError as error:
             return texts("wipe_failed", reason=texts(error.reason))
+        finally:
+            self._forgotten(request.scope)  # also what was recalled meanwhile
         if removed is None:
             return texts("wipe_goes_on")
         return texts("wiped", documents=removed.documents, waiting=removed.waiting)
@@ -664,9 +686,14 @@ def _first_word(text: str) -> tuple[str, str]:
     return words[0], words[1]
 
 
+def _number(text: str) -> int | None:
+    """A whole number that somebody typed, or None where the text is none."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
 def _chosen(lines: Sequence[SourceLine], choice: str) -> list[SourceLine]:
     """The lines that somebody chose: a single one needs no choice; empty where it is unclear."""
-    if len(lines) == 1 or choice.lower() in {"all", "全部"}:
+    if choice.lower() in _ALL or (len(lines) == 1 and not choice):
         return list(lines)
-    numbers = [int(number) for number in re.findall(r"[0-9]+", choice)]
-    return [lines[n - 1] for n in numbers if 0 < n <= len(lines)]
+    numbers = {_number(number) for number in re.findall(r"[0-9]+", choice)}
+    return [line for n, line in enumerate(lines, start=1) if n in numbers]

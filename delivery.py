@@ -36,6 +36,9 @@ MAX_UNSAVED_TURNS = 1000
 STEP_SECONDS = 30.0
 """The longest time between two steps; short enough to notice the next day for the daily cap."""
 
+LASTING = 3
+"""So many failures in a row are worth a line in the log; single ones are ordinary."""
+
 DISK_ERRORS = (sqlite3.Error, OSError)
 
 
@@ -70,6 +73,7 @@ class _Hold:
     """What keeps the whole delivery back."""
 
     reason: str = ""
+    is_logged: bool = False
     backoff: _Backoff = field(default_factory=_Backoff)
 
 
@@ -341,10 +345,12 @@ class Delivery:
     def _hold_back(
         self, error: HindsightError, base: float, cap: float, after_seconds: float | None = None
     ) -> None:
-        if self._hold.reason != error.reason:
-            self._logger.warning("delivery to Hindsight stopped, everything is kept: %s", error)
         self._hold.reason = error.reason
         self._back_off(self._hold.backoff, base, cap, after_seconds)
+        lasting = isinstance(error, AccessRefusedError) or self._hold.backoff.failures >= LASTING
+        if lasting and not self._hold.is_logged:
+            self._logger.warning("delivery to Hindsight stopped, everything is kept: %s", error)
+            self._hold.is_logged = True
 
     def _back_off(
         self, backoff: _Backoff, base: float, cap: float, after_seconds: float | None
@@ -369,7 +375,7 @@ class Delivery:
 
     def _server_answers(self, window: Window) -> None:
         """Ends whatever held the delivery back."""
-        if self._hold.reason:
+        if self._hold.is_logged:
             self._logger.info("delivery to Hindsight goes on")
         self._hold = _Hold()
         self._chats.pop(window.chat, None)

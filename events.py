@@ -153,6 +153,8 @@ class EventReader:
         self._ids = [*self._chat_names(), self._self_id, *dict(self._everybody())]
         self._bot = self.bot_speaker(_mentioned_name(event) or bot_name)
         self._people = dict(self._named_people())
+        self._written_names = self._names_in_texts()
+        self._hidden_names = self._names_to_hide()
 
     def message(self, now: datetime) -> Message:
         """The message as plain values, without a raw id or a secret in any of them."""
@@ -181,8 +183,8 @@ class EventReader:
         if self._privacy.redact_contacts:
             text = redact_contacts(text, self._texts)
         text = _MENTION.sub(self._mention, without_forgery(text))
-        text = replace_ids(text, self._labels(), self._written_names())
-        for name in self._hidden_names():
+        text = replace_ids(text, self._labels(), self._written_names)
+        for name in self._hidden_names:
             text = text.replace(f"@{name}", self._texts("mark_opted_out"))
         return text
 
@@ -208,6 +210,7 @@ class EventReader:
             yield person_id, self._speaker(person_id, name)
 
     def _everybody(self) -> Iterator[tuple[str, str | None]]:
+        yield from _listed(self._event)
         yield from _mentioned(self._components)
         yield self._sender_id, self._event.get_sender_name()
 
@@ -244,16 +247,16 @@ class EventReader:
         labels[self._self_id] = self._bot.name
         return {without_forgery(raw): label for raw, label in labels.items()}
 
-    def _written_names(self) -> dict[str, set[str]]:
+    def _names_in_texts(self) -> dict[str, set[str]]:
         """By raw id, the names as they stand in texts, not cleaned of what names may not have."""
         names: dict[str, set[str]] = {}
         for person_id, name in self._everybody():
             names.setdefault(person_id, set()).add(without_forgery(clean_text(name or "")))
         return names
 
-    def _hidden_names(self) -> list[str]:
+    def _names_to_hide(self) -> list[str]:
         """Names of those who want not to be named, the longest first."""
-        written = self._written_names().items()
+        written = self._written_names.items()
         names = {name for person_id, own in written if self._is_hidden(person_id) for name in own}
         return sorted(filter(None, names), key=len, reverse=True)
 
@@ -303,6 +306,15 @@ def _long_numbers(text: str) -> Iterator[str]:
 
 
 MARKS = {"mark_image", "mark_record", "mark_video", "mark_forward", "mark_node", "mark_nodes"}
+
+
+def _listed(event: Any) -> Iterator[tuple[str, str | None]]:
+    """Raw ids and names of those whom Discord and QQ list beside a message's text."""
+    raw = getattr(event.message_obj, "raw_message", None)
+    for person in getattr(raw, "mentions", None) or ():
+        if isinstance(person.id, int | str):
+            name = getattr(person, "display_name", None) or getattr(person, "username", None)
+            yield str(person.id), name
 
 
 def _mentioned(components: Iterable[Any]) -> Iterator[tuple[str, str | None]]:

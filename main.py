@@ -234,8 +234,7 @@ class HindsightMemory(Star):
         turn.asked = True
         self._start(self._ask_bot_name(event))
         self._working[event.unified_msg_origin] = turn
-        block = await turn.recall if turn.recall else ""
-        if block:
+        if block := await _finished(turn.recall):
             req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
     @filter.event_message_type(filter.EventMessageType.ALL)
@@ -447,6 +446,14 @@ class HindsightMemory(Star):
     def _now(self) -> datetime:
         """The time in AstrBot's configured timezone, else the system's."""
         return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
+
+
+async def _finished(recall: asyncio.Task[str] | None) -> str:
+    """The block of a recall; none if a reload has cancelled it."""
+    if recall is None:
+        return ""
+    await asyncio.wait({recall})
+    return "" if recall.cancelled() else recall.result()
 
 
 def _turn_of(event: AstrMessageEvent) -> Turn | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,7 +125,7 @@ class MemoryFigures:
     def percentile(self, share: float) -> float:
         """The time, in seconds, that this share of the latest recalls took at most; 0 for none."""
         ordered = sorted(self.timings)
-        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
+        return ordered[max(math.ceil(len(ordered) * share) - 1, 0)] if ordered else 0.0
 
 
 class Breaker:
@@ -228,6 +229,7 @@ class ChatMemory:
         self._monotonic = monotonic
         self._previous: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reports: OrderedDict[str, RecallReport] = OrderedDict()
+        self._skipped: OrderedDict[str, Skip] = OrderedDict()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: dict[str, tuple[str, float]] = {}
         self._running: set[asyncio.Task[str]] = set()
@@ -256,6 +258,10 @@ class ChatMemory:
         """The last recall of this chat since the start."""
         return self._reports.get(scope.chat)
 
+    def skipped(self, scope: Scope) -> Skip | None:
+        """Why nothing was recalled for the latest message of this chat, if so."""
+        return self._skipped.get(scope.chat)
+
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
 
@@ -265,10 +271,10 @@ class ChatMemory:
         """
         query = self._query(message)
         if not query:
-            self.skip(Skip.NO_WORDS)
+            self._skip_recall(message.scope, Skip.NO_WORDS)
             return None
         if self._client is None or not self.breaker.enter():
-            self.skip(Skip.BREAKER_OPEN)
+            self._skip_recall(message.scope, Skip.BREAKER_OPEN)
             return None
         task = asyncio.create_task(self._recall(self._client, message, query))
         self._running.add(task)
@@ -324,6 +330,7 @@ class ChatMemory:
         for person in [key for key in self._previous if key[0] == scope.chat]:
             del self._previous[person]
         self._reports.pop(scope.chat, None)
+        self._skipped.pop(scope.chat, None)
         self._profiles.pop(scope.chat, None)
 
     def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
@@ -354,6 +361,13 @@ class ChatMemory:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
 
+    def _skip_recall(self, scope: Scope, reason: Skip) -> None:
+        self.skip(reason)
+        self._skipped.pop(scope.chat, None)
+        self._skipped[scope.chat] = reason
+        while len(self._skipped) > MAX_CHATS_IN_MEMORY:
+            self._skipped.popitem(last=False)
+
     def _recall_ended(self, task: asyncio.Task[str]) -> None:
         self._running.discard(task)
         if task.cancelled() or task.exception():
@@ -364,7 +378,7 @@ class ChatMemory:
         key = (message.scope.chat, message.speaker.pseudonym)
         previous = self._previous.pop(key, "")
         query = build_query(message.words, previous=previous, quoted=message.quoted)
-        if message.speaker.pseudonym != UNKNOWN_PERSON:
+        if message.speaker.pseudonym != UNKNOWN_PERSON and not message.private_to_speaker:
             self._previous[key] = message.words
         while len(self._previous) > MAX_CHATS_IN_MEMORY:
             self._previous.popitem(last=False)
@@ -427,6 +441,7 @@ class ChatMemory:
         return replace(report, memories=tuple(shown), block=block, lines=len(shown))
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
+        self._skipped.pop(scope.chat, None)
         self._reports.pop(scope.chat, None)
         self._reports[scope.chat] = report
         while len(self._reports) > MAX_CHATS_IN_MEMORY:

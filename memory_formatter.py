@@ -54,6 +54,7 @@ _INSTRUCTION = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
+_PSEUDONYM = re.compile(r"#[0-9a-f]{6}")
 _FORGED_PSEUDONYM = re.compile(r"#(?=[0-9a-fA-F]{6})")
 _LINE_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
 _NAME_SYNTAX = re.compile(r"[#＃()（）:：<>＜＞‹›\[\]]+")
@@ -106,8 +107,9 @@ class Utterance:
 
 def clean_text(text: str) -> str:
     """One line without control, zero-width or bidirectional characters."""
-    visible = "".join(c for c in text if c.isspace() or not _is_invisible(c))
-    return " ".join(visible.split())
+    if not text.isprintable() or not _FILLERS.isdisjoint(text):  # mostly it is plain already
+        text = "".join(c for c in text if c.isspace() or not _is_invisible(c))
+    return " ".join(text.split())
 
 
 def plain_speech(text: str) -> str:
@@ -146,7 +148,8 @@ def replace_ids(
         names: Platform id -> names that may stand before it, besides the one in its label.
     """
     names = names or {}
-    raws = sorted((raw for raw in labels if len(raw) >= MIN_ID_CHARS), key=len, reverse=True)
+    found = (raw for raw in labels if len(raw) >= MIN_ID_CHARS and raw in text)
+    raws = sorted(found, key=len, reverse=True)
     if not raws:
         return text
     # In one pass, so that nothing is replaced within a label that has just been put in.
@@ -295,7 +298,8 @@ def memory_text(memory: RecalledMemory, texts: Texts) -> str:
     text = shorten(neutralise(one_line), MAX_MEMORY_CHARS)
     if is_instruction(text) and not _LABEL.search(text):
         who = memory.speakers[0] if len(memory.speakers) == 1 else ""
-        return texts("block_said", name=neutralise(who), text=text) if who else ""
+        is_known = _PSEUDONYM.fullmatch(who)
+        return texts("block_said", name=who, text=text) if is_known else ""
     # A whole line begins with its speaker; a fact in other words does not tell.
     told = memory.kind != "experience" or _LINE_TIME.search(text)
     return text if told else texts("block_by_assistant", text=text)

@@ -227,14 +227,17 @@ class ScopeState:
         self.fault: StateFault | None = None
 
     @classmethod
-    def load(cls, folder: Path, *, had_data: bool = False) -> ScopeState:
+    def load(
+        cls, folder: Path, *, had_data: bool = False, now: Callable[[], float] = time.time
+    ) -> ScopeState:
         """Reads both files, and makes them on the first run.
 
         Args:
             folder: AstrBot's data directory of the plugin.
             had_data: Other data of an earlier run is there, so a missing salt is a lost salt.
+            now: Unix seconds, for the ends of pauses.
         """
-        state = cls(folder)
+        state = cls(folder, now)
         try:
             state._open_salt(folder / SALT_FILE, is_lost=had_data or state._path.exists())
             state._open_state()

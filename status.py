@@ -18,6 +18,7 @@ from .settings import Settings
 from .texts import Texts
 
 STATUS_SECONDS = 4.0
+CLOUD = "hindsight.vectorize.io"
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,11 @@ class Status:
         return "\n".join(lines)
 
     async def report(self) -> str:
-        """One JSON text for a bug report: no key, no id, no message, no name of the bank."""
+        """One JSON text for a bug report: no key, id, message, address or bank name."""
         settings = asdict(self.settings)
         for name in ("api_key", "bank_id", "warnings"):
             settings.pop(name)
+        settings["api_base"] = "cloud" if CLOUD in self.settings.api_base else "own"
         for name in ("allow_chats", "deny_chats"):
             settings["privacy"][name] = len(settings["privacy"][name])
         figures = self.memory.figures

@@ -137,12 +137,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Check api_base and the network.",
     ),
     "rate_limited": (
-        "请求过于频繁，Hindsight 要求稍等（429），会自动重试。",
-        "Hindsight asks to slow down (429). It is retried automatically.",
+        "请求过于频繁，Hindsight 要求稍等（429）。请稍后再试；保存会自动重试。",
+        "Hindsight asks to slow down (429). Try again later; storing is retried automatically.",
     ),
     "overloaded": (
-        "Hindsight 正忙（503），会自动重试。",
-        "Hindsight is busy (503). It is retried automatically.",
+        "Hindsight 正忙（503）。请稍后再试；保存会自动重试。",
+        "Hindsight is busy (503). Try again later; storing is retried automatically.",
     ),
     "server_error": (
         "Hindsight 内部出错（5xx），会自动重试；若一直如此请查看 Hindsight 的状态页或日志。",
@@ -150,8 +150,9 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "at Hindsight's status page or log.",
     ),
     "rejected": (
-        "Hindsight 不接受这个请求（4xx）。",
-        "Hindsight does not accept this request (4xx).",
+        "Hindsight 不接受这个请求（4xx）。请换个说法再试；若一直如此，请检查 Hindsight 的版本。",
+        "Hindsight does not accept this request (4xx). Put it differently; if that does not help, "
+        "check the version of Hindsight.",
     ),
     "too_large": (
         "内容太大，Hindsight 不接受（413）。",
@@ -216,6 +217,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
+    "erasing": ("正在清空本聊天的记忆", "this chat's memory is being erased"),
     "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
     "paused": ("聊天暂停了记忆", "memory paused in this chat"),
     # The chat's profile.
@@ -410,6 +412,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "/hindsight forgetme。",
         "From now on nothing that you say on this platform is stored. What is there stays; delete "
         "it with /hindsight forgetme in each chat.",
+    ),
+    "profile_kept": (
+        "但本聊天的概况现在删不掉：{reason}\n请稍后再执行一次。",
+        "But this chat's overview cannot be deleted now: {reason}\nRun this again later.",
     ),
     "opted_in": ("好的，会重新保存你说的话。", "What you say is stored again."),
     "wipe_confirm": (

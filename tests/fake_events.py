@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
+from astrbot_plugin_hindsight_memory.settings import PrivacySettings
 from astrbot_plugin_hindsight_memory.texts import Texts
 from support import HASHER, make_settings, scope_of
 
@@ -81,6 +83,11 @@ class FakeEvent:
         return self.admin
 
 
+@functools.cache
+def _privacy_settings(**privacy: bool) -> PrivacySettings:
+    return make_settings(privacy=privacy).privacy
+
+
 def reader_of(
     event: FakeEvent,
     language: Any = "zh",
@@ -95,7 +102,7 @@ def reader_of(
         HASHER,
         Texts(language),
         bot_name=(bot_names or BotNames()).name(event),
-        privacy=make_settings(privacy=privacy).privacy,
+        privacy=_privacy_settings(**privacy),
         opted_out=lambda person: person in opted_out,
     )
 

@@ -525,6 +525,63 @@ class FlushTest(DeliveryCase):
         self.assertEqual((await self.figures()).sent, 1)
 
 
+class PauseTest(DeliveryCase):
+    """A chat whose documents are being changed waits; the others do not."""
+
+    async def test_one_chat_waits(self) -> None:
+        await self.delivery.pause(A)
+        await self.add("a")
+        await self.add("b", chat=B)
+        await self.all_steps()
+        await self.delivery.flush()
+        self.assertEqual(self.said(), ["b"])
+        self.delivery.resume(A)
+        self.delivery.resume(C)
+        await self.all_steps()
+        self.assertEqual(self.said(), ["b", "a"])
+
+    async def test_running_delivery_goes_on_at_once(self) -> None:
+        await self.delivery.pause(A)
+        running = asyncio.create_task(self.delivery.run())
+        self.addCleanup(running.cancel)
+        await self.add("a")
+        await self.add("b", chat=B)
+        await until(lambda: self.said() == ["b"])
+        self.delivery.resume(A)
+        await until(lambda: self.said() == ["b", "a"])
+
+    async def test_request_under_way_is_called_back_and_marked(self) -> None:
+        self.server.gate.clear()
+        await self.add("a")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        await self.delivery.pause(A)
+        self.assertEqual(self.server.cancelled, 1)
+        self.server.gate.set()
+        (window,) = await self.outbox.windows(A)
+        self.assertEqual(await self.outbox.drop_chat(A), (1, [window.document_id]))
+        self.assertEqual(self.log.records, [])
+
+    async def test_window_that_never_left_is_not_marked(self) -> None:
+        await self.delivery.pause(A)
+        await self.add("a")
+        await self.all_steps()
+        self.assertEqual(await self.outbox.drop_chat(A), (1, []))
+
+    async def test_paused_while_the_queue_is_read(self) -> None:
+        await self.add("a")
+        next_window = self.outbox.next_window
+
+        async def slow(**named: Any) -> Any:
+            window = await next_window(**named)
+            await self.delivery.pause(A)
+            return window
+
+        with mock.patch.object(self.outbox, "next_window", slow):
+            await self.all_steps()
+        self.assertEqual(self.said(), [])
+
+
 class StoppingTest(DeliveryCase):
     async def test_cancelled_request_is_sent_again_by_the_next_run(self) -> None:
         self.server.gate.clear()

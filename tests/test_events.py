@@ -150,6 +150,44 @@ class IdsTest(unittest.TestCase):
             with self.subTest(name=name):
                 self.assertTrue(read("你好", sender_name=name).speaker.label.startswith("用户#"))
 
+    def test_name_that_is_the_beginning_of_the_id(self) -> None:
+        """Lark and LINE take that for a name."""
+        message = read("你好", at(BEN, BEN[:5]), sender_name=ANN[:8])
+        self.assertTrue(message.speaker.label.startswith("用户#"))
+        self.assertNotIn(BEN[:5], message.stored)
+        self.assertEqual(read("你好", sender_name="100").speaker.name, "100")
+
+    def test_mentions_that_are_markup(self) -> None:
+        """Discord, Slack and QQ leave them in the text."""
+        unknown = label("用户", BEN)
+        for markup, expected in (
+            (f"<@{BEN}>", f"@{unknown}"),
+            (f"<@!{BEN}>", f"@{unknown}"),
+            (f"<@{BEN}|hong>", f"@{unknown}"),
+            (f'<qqbot-at-user id="{BEN}" />', f"@{unknown}"),
+            (f"<@{ANN}>", f"@{label('小明', ANN)}"),
+            (f"<@{BOT}>", "@助手"),
+            ("<@&123456789>", "本群"),
+            ("<#0a1b2c3d>", "本聊天"),
+            ("<#C0123456|general>", "本聊天"),
+            ("1 < 2 > 0", "1 < 2 > 0"),
+        ):
+            with self.subTest(markup):
+                self.assertEqual(read(f"{markup} 在吗").words, f"{expected} 在吗")
+                self.assertIn(f"{expected} 早]", read("", quote("3", text=f"{markup} 早")).stored)
+
+    def test_names_that_are_listed_beside_the_text(self) -> None:
+        """Discord and QQ do that; Lark's list is another."""
+        listed = (
+            SimpleNamespace(id=int(BEN), display_name="小红", username="hong"),
+            SimpleNamespace(id="u3003", username="gang"),
+            SimpleNamespace(id=SimpleNamespace(open_id="u4"), name="小丽"),
+        )
+        raw = SimpleNamespace(raw_message=SimpleNamespace(mentions=listed))
+        message = read(f"<@{BEN}> <@u3003> 在吗", message_obj=raw)
+        expected = f"@{label('小红', BEN)} @{label('gang', 'u3003')} 在吗"
+        self.assertEqual(message.words, expected)
+
     def test_name_that_holds_another_ones_id(self) -> None:
         message = read("你好", at(BEN, f"小红 {ANN}"), sender_name="小明")
         self.assertNotIn(ANN, str(message.speaker) + message.stored)
@@ -170,6 +208,11 @@ class IdsTest(unittest.TestCase):
         self.assertEqual(read("你好", at(BOT, "小助手")).bot.label, "小助手")
         self.assertEqual(read("你好", at(BOT, "")).bot.label, "助手")
         self.assertEqual(read("你好", at(BOT, BOT)).bot.label, "助手")
+
+    def test_somebody_unknown_is_not_the_bot_whose_id_is_unknown_too(self) -> None:
+        message = read("你好", quote(None, "", "在吗"), self_id="", sender_id="", sender_name="")
+        self.assertEqual(message.speaker.label, "用户#000000")
+        self.assertEqual(message.stored, "[引用 用户#000000: 在吗] 你好")
 
     def test_anonymous_members(self) -> None:
         for language, name in (("zh", "匿名成员#"), ("en", "Anonymous#")):
@@ -202,6 +245,10 @@ class PrivacyTest(unittest.TestCase):
         self.assertNotIn("小红", everything)
         self.assertNotIn(HASHER.pseudonym(scope_of(origin_of(event)), BEN), everything)
         self.assertEqual(message.words, "问 [某成员]")
+
+    def test_others_who_opted_out_and_are_mentioned_by_markup(self) -> None:
+        message = reader_of(FakeEvent(f"<@{BEN}> 在吗"), opted_out=[BEN]).message(NOW)
+        self.assertEqual(message.words, "@[某成员] 在吗")
 
     def test_quoted_words_without_the_marker(self) -> None:
         message = read("对", quote(text="我喜欢茶"))

@@ -14,16 +14,20 @@ import httpx
 import plugin
 import yaml
 from astrbot_plugin_hindsight_memory.hindsight_client import (
+    MAX_OPERATIONS,
     MAX_RETRY_AFTER_SECONDS,
+    PAGE_SIZE,
     VERSION,
     AccessRefusedError,
     HindsightClient,
     HindsightError,
+    Operation,
     QueryTooLongError,
     RecalledMemory,
     RequestRejectedError,
     RetainItem,
     RetryLaterError,
+    StoredDocument,
 )
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -344,6 +348,227 @@ class MissingBankTest(ClientCase):
                 with self.subTest(name, call=call.__name__):
                     error = await self.failure(httpx.Response(404, text=body), call=call)
                     self.assertEqual(error.reason, "wrong_address")
+
+
+class ListsTest(ClientCase):
+    """Lists and single things, and what a careless server adds to them."""
+
+    def only(self) -> httpx.Request:
+        (request,) = self.server.requests
+        return request
+
+    async def test_memories(self) -> None:
+        tags = list(SCOPE.tags)
+        items = [
+            {
+                "id": "m1",
+                "text": "tea",
+                "fact_type": "world",
+                "tags": tags,
+                "document_id": "d1",
+                "metadata": {"speakers": "#00000a #00000b"},
+                "source_memory_ids": ["s1", 2],
+            },
+            {"id": "m2", "text": "someone else's", "tags": tags[:3]},
+            {"id": "m3", "tags": tags},
+            "text",
+        ]
+        self.server.script.append(reply(content={"items": items, "total": 7}))
+        page = await self.client.memories(tags, text="te a", offset=20, limit=10)
+        self.assertEqual([m.memory_id for m in page.memories], ["m1"])
+        (memory,) = page.memories
+        self.assertEqual((page.total, memory.kind, memory.document_id), (7, "world", "d1"))
+        self.assertEqual(memory.speakers, ("#00000a", "#00000b"))
+        self.assertEqual(memory.sources, ("s1", "2"))
+        self.assertEqual(self.only().url.path, "/v1/default/banks/bot/memories/list")
+        query = self.only().url.params
+        self.assertEqual((query.get_list("tags"), query["tags_match"]), (tags, "all_strict"))
+        self.assertEqual((query["q"], query["offset"], query["limit"]), ("te a", "20", "10"))
+        self.assertNotIn("document_id", query)
+
+    async def test_memories_of_a_document(self) -> None:
+        self.server.script.append(reply(content={"items": [], "total": None}))
+        page = await self.client.memories(SCOPE.tags, document_id="d1")
+        self.assertEqual((page.memories, page.total), ((), 0))
+        self.assertEqual(self.only().url.params["document_id"], "d1")
+        self.assertNotIn("q", self.only().url.params)
+
+    async def test_documents(self) -> None:
+        items = [
+            {"id": "d1", "tags": list(SCOPE.tags)},
+            {"id": "d2", "tags": []},
+            {"id": "d3"},
+            None,
+        ]
+        self.server.script.append(reply(content={"items": items}))
+        self.assertEqual(await self.client.documents(SCOPE.tags, offset=100), ["d1"])
+        self.assertEqual(self.only().url.params["tags_match"], "all_strict")
+        self.assertEqual(self.only().url.params["offset"], "100")
+
+    async def test_without_tags_nothing_is_sent(self) -> None:
+        for tags in NO_TAGS:
+            for call in (
+                lambda: self.client.memories(tags),
+                lambda: self.client.documents(tags),
+                lambda: self.client.reflect("tea", tags),
+                lambda: self.client.create_profile("p", tags, "who"),
+                lambda: self.client.retain_now(item(tags=tags)),
+            ):
+                with self.subTest(tags=tags), self.assertRaises(ValueError):
+                    await call()
+        self.assertEqual(self.server.requests, [])
+
+    async def test_list_that_is_none(self) -> None:
+        for call in (
+            lambda: self.client.memories(SCOPE.tags),
+            lambda: self.client.documents(SCOPE.tags),
+            lambda: self.client.operations("pending"),
+        ):
+            for content in ({}, {"items": 5, "operations": {}}):
+                error = await self.failure(reply(content=content), call=call)
+                self.assertEqual(error.reason, "bad_answer")
+
+    async def test_bank_that_does_not_exist_yet_is_empty(self) -> None:
+        self.server.otherwise = lambda _: reply(404, {"detail": "Bank 'bot' not found"})
+        self.assertEqual((await self.client.memories(SCOPE.tags)).memories, ())
+        self.assertEqual(await self.client.documents(SCOPE.tags), [])
+        self.assertEqual(await self.client.operations("pending"), [])
+        self.assertEqual(await self.client.config(), {})
+
+    async def test_operations_on_all_pages(self) -> None:
+        rows = [{"id": f"o{n}", "document_id": None if n else "d"} for n in range(PAGE_SIZE)]
+        pages = [{"operations": rows}, {"operations": [*rows[:1], "text"]}]
+        self.server.script.extend(reply(content=page) for page in pages)
+        found = await self.client.operations("pending")
+        self.assertEqual(len(found), PAGE_SIZE + 1)
+        self.assertEqual(found[0], Operation("o0", "d", "pending"))
+        self.assertEqual(found[1].document_id, "")
+        offsets = [request.url.params["offset"] for request in self.server.requests]
+        self.assertEqual(offsets, ["0", str(PAGE_SIZE)])
+
+    async def test_operations_are_bounded(self) -> None:
+        rows = [{"id": "o"} for _ in range(PAGE_SIZE)]
+        self.server.otherwise = lambda _: reply(content={"operations": rows})
+        await self.client.operations("pending")
+        self.assertEqual(len(self.server.requests), MAX_OPERATIONS // PAGE_SIZE)
+
+
+class ThingsTest(ClientCase):
+    MISSING = reply(404, {"detail": "Document 'x' not found"})
+
+    def request(self) -> tuple[str, str]:
+        request = self.server.requests[-1]
+        return request.method, request.url.raw_path.decode().removeprefix("/v1/default/banks/bot/")
+
+    async def test_document(self) -> None:
+        content = {
+            "original_text": "a\nb",
+            "tags": ["t"],
+            "retain_params": {"context": "c", "event_date": "2026-01-02T00:00:00+08:00"},
+            "document_metadata": {"turns": 3},
+            "created_at": "later",
+        }
+        self.server.script.append(reply(content=content))
+        document = await self.client.document("a/b 茶")
+        self.assertEqual(self.request(), ("GET", "documents/a%2Fb%20%E8%8C%B6"))
+        self.assertEqual(
+            document,
+            StoredDocument(
+                "a/b 茶",
+                "a\nb",
+                "c",
+                "2026-01-02T00:00:00+08:00",
+                {"turns": "3"},
+                frozenset(["t"]),
+            ),
+        )
+
+    async def test_document_of_which_little_is_known(self) -> None:
+        content = {"created_at": "2026-01-02", "retain_params": None, "document_metadata": []}
+        self.server.script.append(reply(content=content))
+        document = await self.client.document("d")
+        self.assertEqual(document, StoredDocument("d", "", "", "2026-01-02", {}, frozenset()))
+
+    async def test_what_is_gone(self) -> None:
+        self.server.otherwise = lambda _: self.MISSING
+        self.assertIsNone(await self.client.document("d"))
+        self.assertIsNone(await self.client.memory("m"))
+        self.assertIsNone(await self.client.profile("p"))
+        self.assertFalse(await self.client.delete_document("d"))
+        await self.client.delete_profile("p")
+        await self.client.cancel(Operation("o", "d", "pending"))
+
+    async def test_404_of_something_else_is_not_gone(self) -> None:
+        for call in (
+            lambda: self.client.document("d"),
+            lambda: self.client.delete_document("d"),
+            lambda: self.client.memory("m"),
+        ):
+            error = await self.failure(reply(404, {"detail": "Not Found"}), call=call)
+            self.assertEqual(error.reason, "wrong_address")
+
+    async def test_deletions_and_ids_are_quoted(self) -> None:
+        self.assertTrue(await self.client.delete_document("../x"))
+        self.assertEqual(self.request(), ("DELETE", "documents/..%2Fx"))
+        await self.client.delete_profile("p/?")
+        self.assertEqual(self.request(), ("DELETE", "mental-models/p%2F%3F"))
+        await self.client.memory("m#1")
+        self.assertEqual(self.request(), ("GET", "memories/m%231"))
+        await self.client.cancel(Operation("o/", "d", "pending"))
+        self.assertEqual(self.request(), ("DELETE", "operations/o%2F"))
+
+    async def test_operation_that_has_ended_is_no_error(self) -> None:
+        self.server.script.extend([reply(409), reply(400)])
+        for _ in range(2):
+            await self.client.cancel(Operation("o", "d", "pending"))
+        operation = Operation("o", "d", "pending")
+        await self.failure(reply(500), call=lambda: self.client.cancel(operation))
+
+    async def test_profile(self) -> None:
+        for content, text in (({"content": "tea"}, "tea"), ({"content": None}, ""), ({}, "")):
+            self.server.script.append(reply(content=content))
+            self.assertEqual(await self.client.profile("p"), text)
+        await self.client.create_profile("p", SCOPE.tags, "who")
+        self.assertEqual(self.request(), ("POST", "mental-models"))
+        body = self.server.bodies[-1]
+        self.assertEqual((body["id"], body["source_query"]), ("p", "who"))
+        self.assertEqual(body["tags"], list(SCOPE.tags))
+
+    async def test_config(self) -> None:
+        self.server.script.append(reply(content={"config": {"a": 1}}))
+        self.assertEqual(await self.client.config(), {"a": 1})
+        await self.client.configure({"a": 2})
+        self.assertEqual(self.request(), ("PATCH", "config"))
+        self.assertEqual(self.server.bodies[-1], {"updates": {"a": 2}})
+
+    async def test_retain_now(self) -> None:
+        await self.client.retain_now(item())
+        body = self.server.bodies[-1]
+        self.assertFalse(body["async"])
+        self.assertNotIn("operation_id", body)
+        self.assertEqual(body["items"], [item().body()])
+
+    async def test_reflect(self) -> None:
+        ours, theirs = list(SCOPE.tags), list(scope_of(private_origin("2")).tags)
+        basis = [{"text": "tea", "tags": ours}, {"text": "secret", "tags": theirs}, {"tags": ours}]
+        for content, text, memories in (
+            ({"text": "yes", "based_on": {"memories": basis}}, "yes", ["tea"]),
+            ({"text": None, "based_on": None}, "", []),
+            ({"based_on": {"memories": None}}, "", []),
+        ):
+            self.server.script.append(reply(content=content))
+            answer = await self.client.reflect("tea?", SCOPE.tags)
+            self.assertEqual((answer.text, [m.text for m in answer.memories]), (text, memories))
+        self.assertEqual(
+            self.server.bodies[0],
+            {
+                "query": "tea?",
+                "tags": ours,
+                "tags_match": "all_strict",
+                "include": {"facts": {}},
+                "exclude_mental_models": True,
+            },
+        )
 
 
 class RetryAfterTest(ClientCase):

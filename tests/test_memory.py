@@ -15,17 +15,19 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import memory as memory_module
+from astrbot_plugin_hindsight_memory.hindsight_client import RetryLaterError
 from astrbot_plugin_hindsight_memory.memory import (
     BREAKER_FAILURES,
     BREAKER_MAX_PAUSE_SECONDS,
     BREAKER_PAUSE_SECONDS,
+    PROFILE_SECONDS,
     REPEAT_SECONDS,
     Breaker,
     ChatMemory,
     Message,
 )
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_QUERY_UNITS, Speaker, units
-from astrbot_plugin_hindsight_memory.outbox import TurnRecord
+from astrbot_plugin_hindsight_memory.outbox import Line, TurnRecord
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
 from support import (
@@ -132,6 +134,13 @@ class AdmitTest(MemoryCase):
         self.state.switch(self.private, on=True)
         self.assertEqual(self.memory.admit(self.private), self.private)
 
+    async def test_pause_of_one_chat(self) -> None:
+        self.state.pause(self.private, 60)
+        self.assertEqual(self.memory.admit(self.private), Skip.PAUSED)
+        self.assertEqual(self.memory.admit(self.group), self.group)
+        self.state.switch(self.private, on=False)
+        self.assertEqual(self.memory.admit(self.private), Skip.CHAT_OFF)
+
     async def test_skips_are_counted_by_reason(self) -> None:
         for reason in (Skip.CHAT_OFF, Skip.CHAT_OFF, Skip.SYNTHETIC):
             self.memory.skip(reason)
@@ -150,6 +159,18 @@ class RecallTest(MemoryCase):
         self.assertEqual([m.text for m in report.memories], ["喜欢茶", "养猫"])
         self.assertEqual(self.memory.figures.recalls, 1)
         self.assertIsNone(self.memory.report(self.group))
+
+    async def test_only_what_is_shown_is_reported(self) -> None:
+        self.memory = self.open(recall={"max_tokens": 256})
+        texts = [f"{n}" + "长" * 40 for n in range(9)]
+        self.server.script.append(reply(content=recall_results(*texts, scope=self.private)))
+        block = await self.recall()
+        report = self.memory.report(self.private)
+        assert report
+        self.assertEqual(len(report.memories), report.lines)
+        self.assertEqual(block.count("\n- "), report.lines)
+        self.assertTrue(0 < report.lines < 9)
+        self.assertEqual(self.memory.figures.lines, report.lines)
 
     async def test_request_is_bound_to_the_chat(self) -> None:
         for scope in (self.private, self.group):
@@ -596,6 +617,132 @@ class RememberTest(MemoryCase):
         await self.memory.remember([message], "好的", NOW)
         self.assertEqual(self.turns.records, [])
         self.assertEqual(self.memory.figures.turns, 0)
+
+
+class RecordTest(MemoryCase):
+    async def test_one_line_of_a_person(self) -> None:
+        for scope in (self.private, self.group):
+            record = self.memory.record(scope, Texts("zh"), ANN, "我喜欢茶", NOW)
+            self.assertEqual((record.chat, record.urgent), (scope.chat, True))
+            expected = Line("#3fa2c1", "小明#3fa2c1 (2026-03-04T12:30:05+00:00): 我喜欢茶")
+            self.assertEqual(record.lines, (expected,))
+            self.assertEqual(record.header["tags"], list(scope.tags))
+            self.assertEqual(record.header["timestamp"], "2026-03-04T12:30:05+00:00")
+            self.assertIn("助手", record.header["context"])
+        self.assertEqual(self.turns.records, [])
+
+
+class ForgetChatTest(MemoryCase):
+    async def test_only_this_chat_and_all_of_it(self) -> None:
+        for scope in (self.private, self.group):
+            await self.recall("我在想喝什么茶好呢", scope)
+            await self.memory.remember([self.message("我喜欢茶", scope)], "好的", NOW)
+        self.memory.forget_chat(self.private)
+        self.assertIsNone(self.memory.report(self.private))
+        self.assertIsNotNone(self.memory.report(self.group))
+        await self.recall("为什么？")
+        await self.recall("为什么？", self.group)
+        self.assertEqual(self.queries()[2:], ["为什么？", "我在想喝什么茶好呢 为什么？"])
+        for scope in (self.private, self.group):
+            await self.memory.remember([self.message("我喜欢茶", scope)], "好的", NOW)
+        chats = [record.chat for record in self.turns.records]
+        self.assertEqual(chats, [self.private.chat, self.group.chat, self.private.chat])
+
+
+class ProfileTest(MemoryCase):
+    """The block is never late for it: what was last read is shown, the rest happens later."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.profile = "爱喝茶"
+        self.reads: list[Scope] = []
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self.memory = self.reading()
+
+    def reading(self, *, include: bool = True) -> ChatMemory:
+        delivery: Any = self.turns
+        memory = ChatMemory(
+            make_settings(recall={"include_profile": include}),
+            self.state,
+            self.client,
+            delivery,
+            monotonic=self.clock,
+            read_profile=self.read,
+        )
+        self.addAsyncCleanup(memory.aclose)
+        return memory
+
+    async def read(self, scope: Scope, texts: Texts) -> str:
+        self.reads.append(scope)
+        await self.may_read.wait()
+        if not self.profile:
+            raise RetryLaterError("overloaded", 503)
+        return self.profile
+
+    async def settled(self) -> str:
+        block = await self.recall()
+        await until(lambda: not self.memory._running)
+        return block
+
+    async def test_first_block_has_none_the_next_has_it(self) -> None:
+        self.assertEqual(await self.settled(), "")
+        for _ in range(2):
+            self.assertIn("\n概况：爱喝茶\n", await self.settled())
+        self.assertEqual(self.reads, [self.private])
+
+    async def test_recall_does_not_wait_for_it(self) -> None:
+        self.may_read.clear()
+        self.assertEqual(await self.recall(), "")
+        self.assertEqual(await self.recall(), "")
+        await until(lambda: self.reads)
+        self.assertEqual(len(self.reads), 1)
+        self.may_read.set()
+        self.assertIn("爱喝茶", await self.settled() or await self.settled())
+
+    async def test_read_again_after_some_time_and_the_old_one_shown_until_then(self) -> None:
+        await self.settled()
+        self.profile = "爱喝咖啡"
+        self.clock.now += PROFILE_SECONDS - 1
+        self.assertIn("爱喝茶", await self.settled())
+        self.assertEqual(len(self.reads), 1)
+        self.clock.now += 1
+        self.assertIn("爱喝茶", await self.settled())
+        self.assertIn("爱喝咖啡", await self.settled())
+        self.assertEqual(len(self.reads), 2)
+
+    async def test_failure_keeps_the_old_one(self) -> None:
+        await self.settled()
+        self.profile = ""
+        self.clock.now += PROFILE_SECONDS
+        for _ in range(2):
+            self.assertIn("爱喝茶", await self.settled())
+        self.assertEqual(len(self.reads), 2)
+
+    async def test_each_chat_has_its_own(self) -> None:
+        await self.settled()
+        self.assertNotIn("爱喝茶", await self.recall(scope=self.group))
+
+    async def test_forgotten_with_the_chat(self) -> None:
+        await self.settled()
+        self.memory.forget_chat(self.private)
+        self.profile = "新的"
+        self.assertEqual(await self.settled(), "")
+        self.assertIn("新的", await self.settled())
+
+    async def test_off_by_default(self) -> None:
+        self.memory = self.reading(include=False)
+        self.assertFalse(make_settings().recall.include_profile)
+        for _ in range(2):
+            self.assertEqual(await self.settled(), "")
+        self.assertEqual(self.reads, [])
+
+    async def test_closing_ends_the_reading(self) -> None:
+        self.may_read.clear()
+        await self.recall()
+        await until(lambda: self.reads)
+        await self.memory.aclose()
+        self.assertEqual(len(asyncio.all_tasks()), 1)
 
 
 class SearchTest(MemoryCase):

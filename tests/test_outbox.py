@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sqlite3
 import tempfile
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -14,11 +16,13 @@ from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory.outbox import (
     DATABASE_FILE,
     MAX_WINDOW_CHARS,
+    Erasure,
     Line,
     Outbox,
     OutboxFigures,
     TurnRecord,
     Window,
+    group_turns,
     outbox_exists,
 )
 from support import Disk, turn_of
@@ -198,6 +202,124 @@ class OrderTest(OutboxCase):
         await self.outbox.split(window)
         self.assertIsNone(await self.outbox.next_window())
         self.assertEqual((await self.figures()).waiting, 0)
+
+
+class ChatTest(OutboxCase):
+    """What commands do to the windows of one chat."""
+
+    def lines(self, *texts: str) -> tuple[Line, ...]:
+        return tuple(Line("#0a0b0c" if n % 2 == 0 else "", text) for n, text in enumerate(texts))
+
+    async def three_windows(self) -> None:
+        """One open, one sealed, one aside."""
+        await self.add("aside", urgent=True)
+        await self.outbox.set_aside(await self.next(), "rejected")
+        await self.add("sealed", urgent=True)
+        await self.add("open")
+
+    async def test_windows_of_a_chat_in_order(self) -> None:
+        await self.three_windows()
+        await self.add("other", chat=B, urgent=True)
+        found = await self.outbox.windows(A)
+        self.assertEqual([words(w) for w in found], [["aside"], ["sealed"], ["open"]])
+        self.assertEqual(await self.outbox.windows(C), [])
+
+    async def test_whole_window(self) -> None:
+        header = {"tags": ["t"], "timestamp": "x"}
+        turns = [self.lines("a", "b"), self.lines("c")]
+        document_id = await self.outbox.add_window(A, header, turns)
+        self.assertRegex(document_id, rf"\A{A[:24]}-{UUID}\Z")
+        window = await self.next()
+        self.assertEqual((window.document_id, window.header), (document_id, header))
+        self.assertEqual((window.turns, window.chars), (tuple(turns), 6))
+        self.assertEqual((await self.figures()).waiting, 1)
+
+    async def test_removed_document(self) -> None:
+        await self.add("1", urgent=True)
+        document_id = await self.outbox.add_window(A, {}, [self.lines("a")])
+        await self.outbox.remove_document(document_id)
+        await self.outbox.remove_document("gone")
+        self.assertEqual((await self.figures()).waiting, 1)
+        self.assertEqual(await self.drain(), ["1"])
+
+    async def test_dropped_chat(self) -> None:
+        await self.three_windows()
+        await self.add("other", chat=B, urgent=True)
+        tried = await self.next(B)
+        await self.outbox.mark_tried(tried)
+        self.assertEqual(await self.outbox.drop_chat(A), (3, [tried.document_id]))
+        self.assertEqual(await self.outbox.drop_chat(A), (0, []))
+        figures = await self.figures()
+        self.assertEqual((figures.waiting, figures.open_turns, figures.aside), (1, 0, {}))
+        self.assertEqual(await self.drain(), ["other"])
+
+    async def test_edited_chat(self) -> None:
+        await self.three_windows()
+        await self.add("other", chat=B, urgent=True)
+        await self.outbox.mark_tried(await self.next(B))
+        before = await self.outbox.windows(A)
+
+        def without_answers(lines: Sequence[Line]) -> list[Line]:
+            return [line for line in lines if line.pseudonym and "open" not in line.text]
+
+        removed, tried = await self.outbox.edit_chat(A, without_answers)
+        self.assertEqual((removed, tried), (4, [before[1].document_id]))
+        after = await self.outbox.windows(A)
+        self.assertEqual([words(window) for window in after], [["aside"], ["sealed"]])
+        for old, new in zip(before, after, strict=False):
+            self.assertNotEqual(new.document_id, old.document_id)
+            self.assertNotEqual(new.operation_id, old.operation_id)
+            self.assertEqual(new.header, old.header)
+            self.assertEqual(new.chars, len(new.turns[0][0].text) + 1)
+        figures = await self.figures()
+        self.assertEqual((figures.waiting, figures.open_turns), (2, 0))
+        self.assertEqual(figures.aside, {"rejected": 1})
+        # What got new ids has not been tried under them.
+        self.assertEqual((await self.outbox.drop_chat(A))[1], [])
+
+    async def test_edit_that_takes_nothing_changes_nothing(self) -> None:
+        await self.three_windows()
+        before = await self.outbox.windows(A)
+        self.assertEqual(await self.outbox.edit_chat(A, list), (0, []))
+        self.assertEqual(await self.outbox.windows(A), before)
+
+    async def test_edited_open_window_is_added_to(self) -> None:
+        await self.add("1", "2")
+        await self.outbox.edit_chat(A, lambda lines: [x for x in lines if ": 1" not in x.text])
+        self.assertEqual(await self.add("3"), [True])
+        self.assertEqual((await self.drain())[-1], "3")
+
+    async def test_lines_as_turns(self) -> None:
+        ann, ben, bot = (Line(p, p or "bot") for p in ("#00000a", "#00000b", ""))
+        for lines, expected in (
+            ([], []),
+            ([ann, bot, ben, bot], [(ann, bot), (ben, bot)]),
+            ([ann, ben, bot], [(ann, ben, bot)]),
+            ([bot, ann], [(bot,), (ann,)]),
+            ([ann, bot, bot, ben], [(ann, bot, bot), (ben,)]),
+        ):
+            self.assertEqual(group_turns(lines), expected)
+
+
+class ErasureTest(OutboxCase):
+    ERASURE = Erasure(A, ("t1", "t2", "t3", A), "profile", ("d1", "d2"), whole=True)
+
+    async def test_kept_over_a_restart_until_it_ends(self) -> None:
+        self.assertEqual(await self.outbox.erasures(), [])
+        await self.outbox.keep_erasure(self.ERASURE)
+        other = dataclasses.replace(self.ERASURE, chat=B, documents=())
+        await self.outbox.keep_erasure(other)
+        again = self.open()
+        self.assertEqual(await again.erasures(), [self.ERASURE, other])
+        await again.end_erasure(A)
+        await again.end_erasure("gone")
+        self.assertEqual(await self.outbox.erasures(), [other])
+
+    async def test_one_for_each_chat(self) -> None:
+        await self.outbox.keep_erasure(self.ERASURE)
+        later = dataclasses.replace(self.ERASURE, whole=False)
+        await self.outbox.keep_erasure(later)
+        self.assertEqual(await self.outbox.erasures(), [later])
 
 
 class CountsTest(OutboxCase):

@@ -17,15 +17,17 @@ from astrbot_plugin_hindsight_memory.scope import (
     SALT_FILE,
     STATE_FILE,
     Hasher,
+    Scope,
     ScopeState,
     Skip,
     StateFault,
+    is_listed,
     write_private,
 )
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support import HASHER, group_origin, private_origin, scope_of
+from support import HASHER, Clock, group_origin, private_origin, scope_of
 
 HASH = "[0-9a-f]{32}"
 IDS = st.text(min_size=1, max_size=20)
@@ -133,6 +135,30 @@ class TagsTest(unittest.TestCase):
 
     def test_id_with_a_lone_surrogate(self) -> None:
         self.assertRegex(scope_of(private_origin("\ud800")).tags[2], f"sender:{HASH}")
+
+
+class ListsTest(unittest.TestCase):
+    """Operators name chats by the ids that they know."""
+
+    def test_names_of_a_chat(self) -> None:
+        group, private = group_origin("70001", "20001"), private_origin("20001")
+        for origin, names, expected in (
+            (group, ["70001"], True),
+            (group, ["bot:GroupMessage:70001"], True),
+            (group, ["1", "70001"], True),
+            (group, ["20001"], False),
+            (group, ["7000"], False),
+            (group, [], False),
+            (private, ["20001"], True),
+            (private, ["bot:FriendMessage:20001"], True),
+            (private, ["70001"], False),
+            (private, [""], False),
+            (private_origin("", umo="x"), ["", "x"], True),
+            (private_origin("", umo="x"), [""], False),
+            (group_origin(group_id=""), [""], False),
+        ):
+            with self.subTest(kind=origin.kind, names=names):
+                self.assertEqual(is_listed(origin, names), expected)
 
 
 class PseudonymTest(unittest.TestCase):
@@ -306,6 +332,8 @@ class StateTest(FolderTest):
             "no list": json.dumps({**good, "off": None}).encode(),
             "list of numbers": json.dumps({**good, "off": [1]}).encode(),
             "no opt-outs": json.dumps({**good, "opted_out": None}).encode(),
+            "no pauses": json.dumps({**good, "paused": None}).encode(),
+            "pauses without times": json.dumps({**good, "paused": {"a": "b"}}).encode(),
             "mapping": json.dumps({**good, "off": {}}).encode(),
         }
         for name, content in broken.items():
@@ -334,6 +362,98 @@ class StateTest(FolderTest):
         state.switch(one, on=True)
         for current in (state, self.load()):
             self.assertFalse(current.is_off(one))
+
+    def pausable(self) -> tuple[Clock, ScopeState, Scope, Scope]:
+        clock = Clock(1_800_000_000.0)
+        state = ScopeState.load(self.folder, now=clock)
+        assert state.hasher
+        one, other = (scope_of(private_origin(s), state.hasher) for s in "12")
+        return clock, state, one, other
+
+    def test_pause_ends_by_the_clock_also_over_a_restart(self) -> None:
+        clock, state, one, other = self.pausable()
+        state.pause(one, 60)
+        for current in (state, ScopeState.load(self.folder, now=clock)):
+            self.assertTrue(current.is_paused(one))
+            self.assertFalse(current.is_paused(other))
+            self.assertFalse(current.is_off(one))
+        again = ScopeState.load(self.folder, now=clock)
+        clock.now += 59.9
+        self.assertTrue(again.is_paused(one))
+        clock.now += 0.1
+        for current in (state, again, ScopeState.load(self.folder, now=clock)):
+            self.assertFalse(current.is_paused(one))
+
+    def test_pauses_that_have_ended_leave_the_file(self) -> None:
+        clock, state, one, other = self.pausable()
+        state.pause(one, 60)
+        state.pause(other, 600)
+        clock.now += 61
+        state.pause(other, 60)
+        paused = json.loads(self.state.read_text())["paused"]
+        self.assertEqual(paused, {other.chat: clock.now + 60})
+
+    def test_switching_ends_the_pause_of_that_chat(self) -> None:
+        _, state, one, other = self.pausable()
+        for on in (True, False):
+            state.pause(one, 60)
+            state.pause(other, 60)
+            state.switch(one, on=on)
+            self.assertFalse(state.is_paused(one))
+            self.assertTrue(state.is_paused(other))
+
+    def test_failed_pause_and_opt_out_change_nothing(self) -> None:
+        _, state, one, _ = self.pausable()
+        for change in (
+            lambda: state.pause(one, 60),
+            lambda: state.opt(one, "1", out=True, everywhere=False),
+        ):
+            with (
+                mock.patch("os.fsync", side_effect=OSError(28, "No space left")),
+                self.assertRaises(OSError),
+            ):
+                change()
+        self.assertFalse(state.is_paused(one))
+        self.assertFalse(state.is_opted_out(one, "1"))
+
+    def test_opt_out_here_and_everywhere(self) -> None:
+        _, state, one, other = self.pausable()
+        assert state.hasher
+        elsewhere = scope_of(private_origin(platform="telegram"), state.hasher)
+        state.opt(one, "1", out=True, everywhere=False)
+        state.opt(one, "2", out=True, everywhere=True)
+        for current in (state, self.load()):
+            for scope, expected in (
+                (one, [True, True, False]),
+                (other, [False, True, False]),
+                (elsewhere, [False, False, False]),
+            ):
+                self.assertEqual([current.is_opted_out(scope, p) for p in "123"], expected)
+        for person in "12":
+            state.opt(other, person, out=False, everywhere=False)
+        self.assertTrue(state.is_opted_out(one, "1"), "in again concerns the chat it is said in")
+        self.assertFalse(state.is_opted_out(one, "2"), "and what was said for all chats")
+
+    def test_without_a_salt_nobody_can_opt_out(self) -> None:
+        _, _, one, _ = self.pausable()
+        self.salt.write_text("broken")
+        state = self.load()
+        before = self.state.read_bytes()
+        state.opt(one, "1", out=True, everywhere=False)
+        self.assertFalse(state.is_opted_out(one, "1"))
+        self.assertEqual(self.state.read_bytes(), before)
+
+    def test_lost_salt_when_somebody_opted_out_or_paused(self) -> None:
+        for change in ("opt", "pause"):
+            with self.subTest(change):
+                _, state, one, _ = self.pausable()
+                if change == "opt":
+                    state.opt(one, "1", out=True, everywhere=False)
+                else:
+                    state.pause(one, 60)
+                self.salt.unlink()
+                self.assertEqual(self.load().fault, StateFault.SALT_CHANGED)
+                self.state.unlink()
 
     def test_failed_switch_changes_nothing(self) -> None:
         state, hasher = self.load(), self.hasher()

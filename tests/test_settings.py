@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import unittest
+from collections.abc import Mapping
 from typing import Any
 
 import plugin  # noqa: F401
@@ -16,7 +17,13 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "int": ("many", True, [], {}, float("nan"), float("inf"), 10**400),
     "float": ("many", False, [], {}, float("nan"), 10**400),
     "string": (1, True, [], {}, 1.5),
+    "list": (1, True, "70001", {}, 1.5),
 }
+
+
+def default_of(meta: Mapping[str, Any]) -> Any:
+    """What stands for a default in the settings, where nothing can be changed."""
+    return tuple(meta["default"]) if meta["type"] == "list" else meta["default"]
 
 
 def config_with(path: str, value: Any) -> dict[str, Any]:
@@ -43,7 +50,7 @@ class ValuesTest(unittest.TestCase):
         settings = load_settings({}, SCHEMA)
         for path, meta in leaves().items():
             with self.subTest(path):
-                self.assertEqual(operator.attrgetter(path)(settings), meta["default"])
+                self.assertEqual(operator.attrgetter(path)(settings), default_of(meta))
         self.assertEqual(settings.warnings, ())
 
     def test_every_setting_of_the_page_has_a_place(self) -> None:
@@ -55,14 +62,14 @@ class ValuesTest(unittest.TestCase):
             for value in WRONG[meta["type"]]:
                 with self.subTest(path=path, value=str(value)[:20]):
                     settings, used = loaded(path, value)
-                    self.assertEqual(used, meta["default"])
+                    self.assertEqual(used, default_of(meta))
                     self.assert_warned(settings, path)
 
     def test_null_is_the_default_without_a_warning(self) -> None:
         for path, meta in leaves().items():
             with self.subTest(path):
                 settings, used = loaded(path, None)
-                self.assertEqual(used, meta["default"])
+                self.assertEqual(used, default_of(meta))
                 self.assertEqual(settings.warnings, ())
 
     def test_numbers_beyond_the_slider_are_clamped_with_one_warning(self) -> None:
@@ -110,6 +117,26 @@ class ValuesTest(unittest.TestCase):
             for value in (True, False):
                 with self.subTest(path=path, value=value):
                     self.assertIs(loaded(path, value)[1], value)
+
+    def test_lists_are_cleaned(self) -> None:
+        for path in (p for p, meta in leaves().items() if meta["type"] == "list"):
+            for given, expected in (
+                ([], ()),
+                (["70001", " 70002\n"], ("70001", "70002")),
+                ([70001], ("70001",)),
+                (["", "  "], ()),
+                (["bot:GroupMessage:70001"], ("bot:GroupMessage:70001",)),
+            ):
+                with self.subTest(path=path, given=given):
+                    settings, used = loaded(path, given)
+                    self.assertEqual((used, settings.warnings), (expected, ()))
+
+    def test_number_of_settings(self) -> None:
+        self.assertLessEqual(len(leaves()), 25)
+
+    def test_tools_are_off_by_default(self) -> None:
+        tools = make_settings().tools
+        self.assertEqual((tools.recall, tools.remember), (False, False))
 
     def test_group_that_is_no_group_becomes_defaults_with_one_warning(self) -> None:
         for value in ("text", 3, [], True):

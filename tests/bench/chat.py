@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 
 from rig.model import ModelStub
+from rig.onebot import Kind
 
+from bench.line import HTTP_OK
 from bench.world import Bot
 
 REPLY_SECONDS = 90.0
@@ -56,7 +59,7 @@ async def say(bot: Bot, model: ModelStub, who: int, text: str) -> Reply:
         text: The words; no other message that is under way has the same.
     """
     onebot = bot.astrbot.onebot
-    target = ("private", who)
+    target: tuple[Kind, int] = ("private", who)
     onebot.discard(target)
     seen = len(model.requests)
     started = time.time()
@@ -64,3 +67,33 @@ async def say(bot: Bot, model: ModelStub, who: int, text: str) -> Reply:
     reply = await onebot.reply(REPLY_SECONDS, target=target)
     asked = next(body for body in model.requests[seen:] if text in str(body["messages"][-1]))
     return Reply(asked["received_at"] - started, reply.at - asked["received_at"])
+
+
+async def until_recalled(
+    bot: Bot, model: ModelStub, who: int, *, within: float, pause: float
+) -> float:
+    """Chat until a recall is answered, as it is not while the plugin's breaker is open.
+
+    Args:
+        bot: With whom.
+        model: The model that the bot asks.
+        who: The user's number.
+        within: Seconds until giving up.
+        pause: Seconds between two messages.
+
+    Returns:
+        Seconds from now to that recall.
+
+    Raises:
+        AssertionError: If there was none in time.
+    """
+    began = time.time()
+    number = 0
+    while time.time() < began + within:
+        await say(bot, model, who, f"{sentence(number)}（{who} 等待）")
+        for request in bot.line.proxy.matching("/recall"):
+            if request.at >= began and request.status == HTTP_OK:
+                return request.at - began
+        number += 1
+        await asyncio.sleep(pause)
+    raise AssertionError(f"no recall was answered within {within:g} s")

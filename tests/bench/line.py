@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from rig.link import DelayLink
-from rig.proxy import RecordingProxy
+from rig.proxy import Recorded, RecordingProxy
+
+HTTP_OK = 200
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,12 @@ class Line:
     def url(self) -> str:
         """The address that the client uses."""
         return self._link.url("https")
+
+    @property
+    def stored(self) -> list[Recorded]:
+        """The requests that stored something and were answered so."""
+        posts = self.proxy.matching("/memories", "POST")
+        return [one for one in posts if one.path.endswith("/memories") and one.status == HTTP_OK]
 
     @property
     def traffic(self) -> Traffic:

@@ -1,8 +1,11 @@
-"""What is measured, and how thoroughly."""
+"""What is measured, and how thoroughly.
+
+Standard library only, and it runs under Python 3.8 too, as `rig.venvs` does.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 ROWS = ("turns", "crowd", "outage", "outbox", "state")
@@ -61,19 +64,12 @@ class Quick(Options):
     known_chats: int = 10_000
 
 
-@dataclass(frozen=True)
-class Given:
-    """Options from the command line; what is None keeps its default.
+def choose(*, quick: bool, **changes: Any) -> Options:
+    """Return what the command line asks for.
 
-    Attributes:
+    Args:
         quick: Start from the quick run.
-        changes: The rest by the names of `Options`.
+        changes: Attributes of `Options`; what is None keeps its default.
     """
-
-    quick: bool = False
-    changes: dict[str, Any] = field(default_factory=dict)
-
-    def options(self) -> Options:
-        """Return the whole."""
-        changes = {name: value for name, value in self.changes.items() if value is not None}
-        return Quick(**changes) if self.quick else Options(**changes)
+    given = {name: value for name, value in changes.items() if value is not None}
+    return Quick(**given) if quick else Options(**given)

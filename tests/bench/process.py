@@ -47,4 +47,4 @@ def _cpu_seconds(stat: str) -> float:
 
 
 def _mib(field: str) -> float:
-    return int(field.split()[0]) / _MIB
+    return int(field.split(maxsplit=1)[0]) / _MIB

@@ -19,7 +19,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from rig import venvs  # noqa: E402 - found by the line above
 
-ROWS = ("turns", "crowd", "outage", "outbox", "state")
+from bench.options import ROWS, choose  # noqa: E402
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -49,11 +49,12 @@ def main() -> int:
     try:
         venvs.reexec_in_tools()
         from bench import suite  # noqa: PLC0415 - needs what was just installed
-        from bench.options import ROWS as ALL, Given  # noqa: PLC0415
 
-        rows = tuple(row for row in ALL if row in given.only) if given.only else None
-        changes = {"rows": rows, "turns": given.turns, "rtt": given.rtt, "pause": given.pause}
-        return suite.run(Given(given.quick, changes).options(), given.json)
+        rows = tuple(row for row in ROWS if row in given.only) if given.only else None
+        options = choose(
+            quick=given.quick, rows=rows, turns=given.turns, rtt=given.rtt, pause=given.pause
+        )
+        return suite.run(options, given.json)
     except (venvs.MissingPython, venvs.InstallFailed) as error:
         print(error)
         return 1

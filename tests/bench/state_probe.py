@@ -1,6 +1,6 @@
 """Loads a state file with many chats and asks it; prints what it found as JSON.
 
-    python -m bench.state_probe FOLDER CHATS
+python -m bench.state_probe FOLDER CHATS
 """
 
 from __future__ import annotations

@@ -53,20 +53,19 @@ class Measured:
 
 async def measure(world: World) -> Section:
     """Run a chat with each kind of memory, all at the same time, on a line each."""
-    kinds: tuple[Kind, ...] = ("none", "plugin")
-    kinds += ("official",) * world.options.official
+    kinds: list[Kind] = ["none", "plugin"]
+    if world.options.official:
+        kinds.append("official")
     bots = await world.bots(*kinds)
     await asyncio.gather(*(_first_turns(world, bot) for bot in bots))
     world.model.clear()
     bare_way = await world.line()
     offset = world.options.pause / (len(bots) + 1)
     async with asyncio.TaskGroup() as group:
-        chats = [
-            group.create_task(_chat(world, bot, at * offset)) for at, bot in enumerate(bots)
-        ]
+        chats = [group.create_task(_chat(world, bot, at * offset)) for at, bot in enumerate(bots)]
         plugin = bots[kinds.index("plugin")]
         bare = group.create_task(_bare_recalls(world, plugin.line, bare_way, len(bots) * offset))
-    found = {kind: chat.result() for kind, chat in zip(kinds, chats, strict=True)}
+    found = {str(kind): chat.result() for kind, chat in zip(kinds, chats, strict=True)}
     own = world.model.requests_with(f"（{USERS['plugin']}）")
     blocks = sum(bool(memory_blocks(body)) for body in own)
     return _section(found, bare.result(), warm_up=world.options.warm_up, blocks=blocks)
@@ -77,13 +76,9 @@ async def _first_turns(world: World, bot: Bot) -> None:
     who = USERS[bot.kind]
     for number in range(FIRST_TURNS):
         await say(bot, world.model, who, f"{sentence(number)}（{who} 起初）")
-
-    def stored() -> bool:
-        retains = bot.line.proxy.matching("/memories", "POST")
-        return any(one.status == 200 and "/recall" not in one.path for one in retains)
-
     if bot.kind != "none":
-        await eventually(stored, STORED_SECONDS, f"the first turns of {bot.kind} at Hindsight")
+        what = f"the first turns of {bot.kind} at Hindsight"
+        await eventually(lambda: bot.line.stored, STORED_SECONDS, what)
 
 
 async def _chat(world: World, bot: Bot, offset: float) -> Measured:
@@ -132,9 +127,7 @@ async def _repeat(client: httpx.AsyncClient, request: Recorded) -> float:
 # --- The figures ----------------------------------------------------------------------------------
 
 
-def _section(
-    found: dict[Kind, Measured], bare: Measured, *, warm_up: int, blocks: int
-) -> Section:
+def _section(found: dict[str, Measured], bare: Measured, *, warm_up: int, blocks: int) -> Section:
     base = found["none"]
     added = {kind: one for kind, one in found.items() if kind != "none"}
     before_50 = {kind: one.before(p50) - base.before(p50) for kind, one in added.items()}
@@ -142,7 +135,7 @@ def _section(
     after_50 = {kind: one.after(p50) - base.after(p50) for kind, one in added.items()}
     after_95 = {kind: one.after(p95) - base.after(p95) for kind, one in added.items()}
     limit = bare.before(p50) * BEFORE_FACTOR
-    everyone: dict[str, Measured] = {**found, BARE: bare}
+    everyone = {**found, BARE: bare}
     lines = (
         _milliseconds("base_before", "message -> model, p50", {"none": base.before(p50)}),
         _milliseconds("base_after", "model -> reply, p50", {"none": base.after(p50)}),
@@ -185,9 +178,9 @@ def _section(
 
 
 def _milliseconds(
-    key: str, name: str, values: dict[str, float] | dict[Kind, float], target: Target | None = None
+    key: str, name: str, values: dict[str, float], target: Target | None = None
 ) -> Line:
-    return Line(key, name, "ms", {str(column): v for column, v in values.items()}, target=target)
+    return Line(key, name, "ms", values, target=target)
 
 
 def _each(found: dict[str, Measured], attribute: str) -> dict[str, float]:

@@ -48,11 +48,6 @@ class Said:
     chat: str = "70405060708"
     text: str = HELLO
 
-    @property
-    def ids(self) -> set[str]:
-        """What must not be found anywhere afterwards."""
-        return {self.sender, self.chat, BOT, OTHER}
-
 
 Make = Callable[[Host, Said], Awaitable[Any]]
 
@@ -693,7 +688,6 @@ SHAPES = [
         "group",
         words=f"<@{BOT}> <@{OTHER}> <@!{OTHER}> 在吗",
         stored="@{other} @{other} 在吗",
-        names_others=False,
     ),
     Shape("private", "lark", lark("p2p"), "private"),
     Shape("group", "lark", lark("group"), "group", named=False, isolated=True),

@@ -19,7 +19,7 @@ from host import CONFIG, Host
 HOST = Host()  # before anything else imports AstrBot, which reads its root folder then
 
 import plugin  # noqa: E402, F401
-from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
+from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import TurnRecord  # noqa: E402
@@ -97,6 +97,7 @@ async def see(shape: Shape, said: Said | None = None, *, isolated: bool = False)
         scope,
         HASHER,
         Texts("zh"),
+        bot_name=BotNames().name(event),
         privacy=make_settings().privacy,
         opted_out=lambda _: False,
     )
@@ -237,5 +238,4 @@ def expected_text(shape: Shape, scope: Scope) -> str:
     ids = {"other": OTHER, "hong": OTHER, "hong_hong": "hong_hong"}
     return shape.stored.format(
         **{key: name + HASHER.pseudonym(scope, ids[key]) for key, name in labels.items()},
-        bot=BOT,
     )

@@ -148,4 +148,3 @@ class NewBankTest(StackTest):
             return "bank 还不存在" not in status and "召回失败" not in status
 
         await eventually(gone, 20, "a bank", interval=0.5)
-

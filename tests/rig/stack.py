@@ -1,11 +1,11 @@
-"""Everything together: a chat model, Hindsight behind a recording proxy, AstrBot with the plugin."""
+"""All together: a chat model, Hindsight behind a recording proxy, AstrBot with the plugin."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import unittest
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -60,6 +60,7 @@ class Stack:
         embeddings: Literal["e5", "hashed"] = "e5",
         overrides: Json | None = None,
         onebots: int = 1,
+        extra_plugins: Sequence[Path] = (),
         env: dict[str, str] | None = None,
         **settings: Any,
     ) -> None:
@@ -71,13 +72,19 @@ class Stack:
             embeddings: Real ones or hashed ones.
             overrides: Changes to AstrBot's configuration.
             onebots: How many bot accounts there are.
+            extra_plugins: Folders of further plugins.
             env: Further environment variables for AstrBot.
             settings: Changes to the plugin's settings.
         """
         self._astrbot = astrbot
         self._extraction: Literal["none", "stub"] = extraction
         self._embeddings: Literal["e5", "hashed"] = embeddings
-        self._options: Json = {"overrides": overrides, "onebots": onebots, "env": env}
+        self._options: Json = {
+            "overrides": overrides,
+            "onebots": onebots,
+            "extra_plugins": extra_plugins,
+            "env": env,
+        }
         self._settings = settings
         self._exits = contextlib.AsyncExitStack()
 

@@ -8,18 +8,24 @@ import sys
 import time
 
 from rig.dashboard import PASSWORD, USERNAME
-from rig.hindsight import HindsightFailed
+from rig.hindsight import HindsightFailedError
 from rig.playground.scene import Account, Scene
 from rig.playground.show import perform, verdict
 from rig.playground.talk import talk
-from rig.postgres import PostgresFailed
+from rig.postgres import PostgresFailedError
 from rig.signals import stopping_on_signals
 from rig.venvs import InstallFailed, MissingPython, print_line
 
 FAILED = 1
 INTERRUPTED = 130
 
-_REFUSALS = (InstallFailed, MissingPython, HindsightFailed, PostgresFailed, AssertionError)
+_REFUSALS = (
+    InstallFailed,
+    MissingPython,
+    HindsightFailedError,
+    PostgresFailedError,
+    AssertionError,
+)
 """What can go wrong for a reason that the person can read."""
 
 

@@ -26,7 +26,7 @@ def _commands() -> dict[str, list[str]]:
         "lint": ["ruff", "check", "."],
         "format": ["ruff", "format", "--check", "."],
         "types of the plugin": ["mypy", *cache, *named],
-        "types of the rig": ["mypy", *cache, "--package", "rig"],
+        "types of the rig": ["mypy", *cache, "--package", "rig", "--package", "bench"],
     }
 
 

@@ -1,0 +1,223 @@
+"""A Hindsight that keeps what it is given, as far as the commands use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+from astrbot_plugin_hindsight_memory.scope import Scope
+from support import Answer, FakeServer, reply
+
+ROOT = "/v1/default/banks/bot/"
+PAGE = 100
+
+
+class FakeBank(FakeServer):
+    """Answers from what is stored in it.
+
+    Attributes:
+        documents: By id, as `GET documents/{id}` returns them.
+        memories: By id, as `GET memories/{id}` returns them.
+        profiles: Texts of mental models by id; `created` are the bodies they were made from.
+        queue: Retains that the server has taken and not yet written: operations and items.
+        running: Operations in the queue that cancelling does not stop.
+        config: The bank's settings.
+        careless: Lists and recalls look at no tags.
+        fault: Answers in the place of everything that `is_faulty` picks.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.memories: dict[str, dict[str, Any]] = {}
+        self.profiles: dict[str, str] = {}
+        self.created: list[dict[str, Any]] = []
+        self.queue: dict[str, dict[str, Any]] = {}
+        self.running: set[str] = set()
+        self.config: dict[str, Any] = {}
+        self.careless = False
+        self.fault: Callable[[], Answer] | None = None
+        self.is_faulty: Callable[[httpx.Request], bool] = lambda _: True
+        self.reflection: dict[str, Any] = {"text": ""}
+        self.otherwise = self._answer
+
+    def store(
+        self,
+        scope: Scope,
+        *lines: str,
+        document_id: str = "",
+        metadata: dict[str, str] | None = None,
+    ) -> str:
+        """Puts a document in the bank, with one memory per line; returns its id."""
+        document_id = document_id or f"{scope.chat[:24]}-{len(self.documents)}"
+        self._write(
+            {
+                "content": "\n".join(lines),
+                "document_id": document_id,
+                "context": "一个群",
+                "timestamp": "2026-01-02T03:04:05+08:00",
+                "metadata": metadata or {"plugin": "p", "turns": "9", "speakers": "#000001"},
+                "tags": list(scope.tags),
+            }
+        )
+        return document_id
+
+    def conclude(self, scope: Scope, text: str, *sources: str, memory_id: str = "o1") -> str:
+        """Puts a conclusion in the bank; returns its id."""
+        self.memories[memory_id] = {
+            "id": memory_id,
+            "text": text,
+            "type": "observation",
+            "tags": list(scope.tags),
+            "source_memory_ids": list(sources),
+        }
+        return memory_id
+
+    def texts(self, scope: Scope) -> list[str]:
+        """What is stored of a chat."""
+        own = [d for d in self.documents.values() if set(scope.tags) <= set(d["tags"])]
+        return [document["original_text"] for document in own]
+
+    def fail(self, answer: Callable[[], Answer], part: str = "", method: str = "") -> None:
+        """Makes requests fail whose path holds a part, with a method where one is given."""
+        self.fault = answer
+        self.is_faulty = lambda r: part in r.url.path and method in {"", r.method}
+
+    def heal(self) -> None:
+        self.fault = None
+
+    def drain(self) -> None:
+        """Writes what is in the queue."""
+        queue, self.queue = self.queue, {}
+        for entry in queue.values():
+            self._write(entry["item"])
+
+    def asked(self, method: str, part: str = "") -> list[str]:
+        """Paths of the requests of a method, below the bank."""
+        paths = [r.url.path.removeprefix(ROOT) for r in self.requests if r.method == method]
+        return [path for path in paths if part in path]
+
+    def _write(self, item: dict[str, Any]) -> None:
+        document_id = item["document_id"]
+        self.documents[document_id] = {
+            "id": document_id,
+            "original_text": item["content"],
+            "tags": item["tags"],
+            "retain_params": {"context": item["context"], "event_date": item["timestamp"]},
+            "document_metadata": item["metadata"],
+        }
+        for number, line in enumerate(item["content"].splitlines()):
+            memory_id = f"{document_id}.{number}"
+            self.memories[memory_id] = {
+                "id": memory_id,
+                "text": line.partition("): ")[2] or line,
+                "type": "world",
+                "tags": item["tags"],
+                "document_id": document_id,
+                "mentioned_at": item["timestamp"],
+                "metadata": item["metadata"],
+            }
+
+    def _answer(self, request: httpx.Request) -> Answer:
+        if self.fault and self.is_faulty(request):
+            return self.fault()
+        path = unquote(request.url.raw_path.decode().partition("?")[0]).removeprefix(ROOT)
+        name, _, rest = path.removeprefix("/v1/").partition("/")
+        handler = getattr(self, f"_{request.method}_{name.replace('-', '_')}".lower(), None)
+        return handler(request, rest) if handler else reply()
+
+    def _matching(self, request: httpx.Request, rows: dict[str, Any]) -> list[Any]:
+        """One page of what carries all the tags asked for."""
+        query = request.url.params
+        wanted = set() if self.careless else set(query.get_list("tags"))
+        text, document = query.get("q", ""), query.get("document_id")
+        found = [
+            row
+            for row in rows.values()
+            if wanted <= set(row["tags"])
+            and text in row.get("text", "")
+            and document in {None, row.get("document_id")}
+        ]
+        return found[int(query.get("offset", 0)) :]
+
+    def _page(self, request: httpx.Request, rows: dict[str, Any]) -> Answer:
+        found = self._matching(request, rows)
+        limit = int(request.url.params.get("limit", PAGE))
+        total = len(found) + int(request.url.params.get("offset", 0))
+        return reply(content={"items": found[:limit], "total": total})
+
+    def _get_version(self, request: httpx.Request, rest: str) -> Answer:
+        return reply(content={"api_version": "1.1.0"})
+
+    def _get_documents(self, request: httpx.Request, document_id: str) -> Answer:
+        if not document_id:
+            return self._page(request, self.documents)
+        return _found(self.documents.get(document_id), "Document")
+
+    def _delete_documents(self, request: httpx.Request, document_id: str) -> Answer:
+        gone = self.documents.pop(document_id, None)
+        self.memories = {
+            k: m for k, m in self.memories.items() if m.get("document_id") != document_id
+        }
+        return _found(gone, "Document")
+
+    def _get_memories(self, request: httpx.Request, memory_id: str) -> Answer:
+        if memory_id == "list":
+            return self._page(request, self.memories)
+        return _found(self.memories.get(memory_id), "Memory")
+
+    def _post_memories(self, request: httpx.Request, rest: str) -> Answer:
+        body = json.loads(request.content)
+        if rest == "recall":
+            wanted = set() if self.careless else set(body["tags"])
+            rows = [m for m in self.memories.values() if wanted <= set(m["tags"])]
+            return reply(content={"results": rows})
+        for item in body["items"]:
+            self._write(item)
+        return reply()
+
+    def _get_operations(self, request: httpx.Request, rest: str) -> Answer:
+        status, offset = request.url.params["status"], int(request.url.params["offset"])
+        rows = [
+            {"id": k, "document_id": entry["item"]["document_id"]}
+            for k, entry in self.queue.items()
+            if entry["status"] == status
+        ]
+        return reply(content={"operations": rows[offset : offset + PAGE]})
+
+    def _delete_operations(self, request: httpx.Request, operation_id: str) -> Answer:
+        if operation_id not in self.running:
+            self.queue.pop(operation_id, None)
+        return reply()
+
+    def _get_mental_models(self, request: httpx.Request, profile_id: str) -> Answer:
+        text = self.profiles.get(profile_id)
+        return _found(None if text is None else {"content": text}, "Mental model")
+
+    def _post_mental_models(self, request: httpx.Request, rest: str) -> Answer:
+        body = json.loads(request.content)
+        self.created.append(body)
+        self.profiles[body["id"]] = ""
+        return reply()
+
+    def _delete_mental_models(self, request: httpx.Request, profile_id: str) -> Answer:
+        return _found(self.profiles.pop(profile_id, None), "Mental model")
+
+    def _get_config(self, request: httpx.Request, rest: str) -> Answer:
+        return reply(content={"config": self.config})
+
+    def _patch_config(self, request: httpx.Request, rest: str) -> Answer:
+        self.config |= json.loads(request.content)["updates"]
+        return reply()
+
+    def _post_reflect(self, request: httpx.Request, rest: str) -> Answer:
+        return reply(content=self.reflection)
+
+
+def _found(row: Any, what: str) -> Answer:
+    if row is None:
+        return reply(404, {"detail": f"{what} not found"})
+    return reply(content=row if isinstance(row, dict) else {})

@@ -1,0 +1,74 @@
+"""The benchmark runs, and its quick figures keep to generous versions of the targets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import unittest
+from pathlib import Path
+from typing import ClassVar
+
+from bench import report, suite
+from bench.figures import Section
+from bench.options import Quick
+
+ALONE = True
+
+ROWS = ("turns", "outage", "outbox", "state")
+
+
+class BenchTest(unittest.TestCase):
+    """One quick run for all tests; a machine that is shared is noisy, hence the wide limits."""
+
+    options = Quick(rows=ROWS)
+    sections: ClassVar[dict[str, Section]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        found, cls.versions = asyncio.run(suite.measure(cls.options))
+        print(report.table(found))
+        cls.sections = {section.key: section for section in found}
+
+    def value(self, section: str, key: str, column: str = "plugin") -> float:
+        return self.sections[section].value(key, column)
+
+    def test_recall_costs_little_more_than_a_bare_one(self) -> None:
+        bare = self.value("turns", "before_p50", "bare")
+        self.assertGreaterEqual(bare, self.options.rtt * 1000)
+        self.assertLessEqual(self.value("turns", "before_p50"), 1.35 * bare)
+
+    def test_nothing_is_awaited_after_the_answer(self) -> None:
+        self.assertLess(self.value("turns", "after_p50"), 30)
+
+    def test_an_ordinary_turn_opens_no_connection(self) -> None:
+        self.assertEqual(self.value("turns", "connections"), 0)
+        self.assertGreaterEqual(self.value("turns", "requests"), 1)
+        self.assertGreater(self.value("turns", "bytes"), 500)
+
+    def test_an_outage_costs_three_deadlines_at_most(self) -> None:
+        for kind in ("refused", "black hole"):
+            with self.subTest(kind):
+                self.assertLess(self.value("outage", "total", kind), 15)
+                self.assertLess(self.value("outage", "settled_p95", kind), 100)
+
+    def test_a_full_outbox_starts_and_takes_turns_quickly(self) -> None:
+        self.assertLess(self.value("outbox", "start"), 4)
+        self.assertLess(self.value("outbox", "queue_p95"), 10)
+        self.assertLess(self.value("outbox", "growth"), 100)
+
+    def test_many_known_chats_are_loaded_quickly(self) -> None:
+        self.assertLess(self.value("state", "load"), 500)
+        self.assertLess(self.value("state", "is_off"), 100)
+
+    def test_the_json_file_holds_everything(self) -> None:
+        sections = list(self.sections.values())
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "deep" / "bench.json"
+            report.write(file, report.as_json(sections, self.options, self.versions))
+            content = json.loads(file.read_text("utf-8"))
+        self.assertEqual([section["key"] for section in content["sections"]], list(ROWS))
+        self.assertEqual(content["options"]["rtt"], self.options.rtt)
+        lines = {line["key"]: line for line in content["sections"][0]["lines"]}
+        self.assertEqual(lines["after_p50"]["target"]["text"], "< 5 ms")
+        self.assertIsInstance(lines["after_p50"]["met"], bool)
