@@ -29,6 +29,7 @@ from .hindsight_client import (
     MemoryPage,
     Operation,
     RecalledMemory,
+    RequestRejectedError,
     RetryLaterError,
     StoredDocument,
 )
@@ -321,7 +322,7 @@ class Archive:
         text = await self._client.profile(self._profile_id(scope))
         if text is None:
             query = texts(f"profile_query_{scope.kind}")
-            await self._client.create_profile(self._profile_id(scope), scope.tags, query)
+            await self._create_profile(scope, query)
         return text or ""
 
     async def delete_profile(self, scope: Scope) -> None:
@@ -331,6 +332,14 @@ class Archive:
             HindsightError: The server did not answer as it should.
         """
         await self._delete_profile(scope)
+
+    async def _create_profile(self, scope: Scope, query: str) -> None:
+        try:
+            await self._client.create_profile(self._profile_id(scope), scope.tags, query)
+        except RequestRejectedError as error:
+            if error.reason == "no_model":  # it is made all the same, and would stay empty
+                await self._delete_profile(scope)
+            raise
 
     async def _delete_profile(self, scope: Scope) -> None:
         await self._client.delete_profile(self._profile_id(scope))

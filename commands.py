@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from .archive import Archive, Removed, SourceLine
 from .delivery import DISK_ERRORS, Delivery
@@ -31,6 +32,7 @@ from .memory_formatter import (
     neutralise,
     shorten,
 )
+from .recent import Recent
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .status import Status
@@ -175,11 +177,11 @@ class Commands:
         self._monotonic = monotonic
         self._server = client
         self._archive_of = archive
-        self._uses: dict[tuple[str, str], deque[float]] = {}
-        self._codes: dict[tuple[str, str], tuple[str, float]] = {}
-        self._shown: dict[tuple[str, str], dict[int, str]] = {}
-        stored: dict[str, bool] = {"needs_server": True}
-        limited: dict[str, bool] = {"needs_memory": True, "is_limited": True}
+        self._uses: Recent[tuple[str, str], deque[float]] = Recent()
+        self._codes: Recent[tuple[str, str], tuple[str, float]] = Recent()
+        self._shown: Recent[tuple[str, str], dict[int, str]] = Recent()
+        stored: dict[str, Any] = {"needs_server": True}
+        limited: dict[str, Any] = {"needs_memory": True, "is_limited": True}
         self._table = (
             Command("status", "状态", self._status),
             Command("recall", "回忆", self._recall, has_argument=True, **limited),
@@ -270,7 +272,8 @@ class Commands:
     def may_use(self, key: tuple[str, str]) -> bool:
         """Counts one use by a person in a chat; False where it is one too many this minute."""
         now = self._monotonic()
-        uses = self._uses.setdefault(key, deque())
+        uses = self._uses.get(key, deque())
+        self._uses.put(key, uses)
         while uses and uses[0] <= now - 60:
             uses.popleft()
         if len(uses) >= self._settings.commands.per_minute:
@@ -403,12 +406,15 @@ class Commands:
             lines.append(self._line(request, number, memory))
             if memory.kind == "observation":
                 lines += await self._basis(request, memory)
-        self._shown[request.key] = self._ids(report.memories)
+        self._shown.put(request.key, self._ids(report.memories))
         return "\n".join(lines)
 
     async def _basis(self, request: Request, memory: RecalledMemory) -> Iterable[str]:
         texts = request.caller.texts
-        facts = await self._archive.basis(request.scope, memory)
+        try:
+            facts = await self._archive.basis(request.scope, memory)
+        except HindsightError as error:  # what the reply was given is worth telling all the same
+            return [texts("why_basis", text=texts(error.reason))]
         return [
             texts("why_basis", text=self._described(request, fact)) for fact in facts[:MAX_BASIS]
         ]
@@ -417,7 +423,7 @@ class Commands:
         self, request: Request, memories: Sequence[RecalledMemory], *, first: int = 1
     ) -> list[str]:
         """Lines with numbers, which `forget` understands from then on."""
-        self._shown[request.key] = self._ids(memories, first)
+        self._shown.put(request.key, self._ids(memories, first))
         return [self._line(request, n, memory) for n, memory in enumerate(memories, start=first)]
 
     @staticmethod
@@ -446,7 +452,7 @@ class Commands:
                 request.argument, request.scope.read_tags(match_umo=self._match_umo)
             )
         except RequestRejectedError as error:
-            return texts("ask_no_model" if error.status == 400 else error.reason)
+            return texts("no_model" if error.status == 400 else error.reason)
         lines = [neutralise(line) for line in answer.text.splitlines() if line.strip()]
         if answer.memories:
             lines.append(texts("ask_basis"))
@@ -462,7 +468,7 @@ class Commands:
         try:
             text = await self._archive.profile(request.scope, texts)
         except RequestRejectedError as error:
-            return texts("ask_no_model" if error.status == 400 else error.reason)
+            return texts("no_model" if error.status == 400 else error.reason)
         lines = [neutralise(line) for line in text.splitlines() if line.strip()]
         return "\n".join(lines) or texts("profile_being_made")
 
@@ -590,7 +596,8 @@ class Commands:
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
         self._memory.forget_chat(scope)
-        self._shown = {key: ids for key, ids in self._shown.items() if key[0] != scope.chat}
+        for key in [key for key in self._shown if key[0] == scope.chat]:
+            del self._shown[key]
 
     async def _forgetme(self, request: Request) -> str:
         pseudonym = request.caller.speaker.pseudonym
@@ -643,7 +650,7 @@ class Commands:
         code, valid_until = self._codes.pop(request.key, ("", 0.0))
         if not request.argument or request.argument != code or now > valid_until:
             code = f"{secrets.randbelow(10_000):04}"
-            self._codes[request.key] = code, now + CODE_SECONDS
+            self._codes.put(request.key, (code, now + CODE_SECONDS))
             return texts("wipe_confirm", code=code, seconds=round(CODE_SECONDS))
         self._forgotten(request.scope)
         try:

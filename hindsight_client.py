@@ -44,6 +44,9 @@ PROFILE_REFRESH_SECONDS = 600
 _MISSING = ("Bank ", "Document ", "Mental model ", "Memory ", "Operation ")
 """How Hindsight's own sentences about a missing thing begin (1.1.0)."""
 
+_NO_MODEL = "requires an LLM provider"
+"""What Hindsight says where it has no model: with 400 to a reflect, with 500 to a profile."""
+
 _DROPPED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 """What httpx raises when the server had closed the idle connection that a request went out on."""
 
@@ -468,7 +471,7 @@ class HindsightClient:
         Mental models are left out: the server finds them by the key's rights, not by the tags.
 
         Raises:
-            HindsightError: As the module's docstring says; `rejected` where there is no model.
+            HindsightError: As the module's docstring says; `no_model` where there is none.
             ValueError: No tags were given.
         """
         body = {
@@ -697,6 +700,8 @@ _BUSY = {408: "timeout", 425: "server_error", 429: "rate_limited", 503: "overloa
 def _error(response: httpx.Response) -> HindsightError:
     """Names what an error status means for the caller."""
     status = response.status_code
+    if _NO_MODEL in response.text:
+        return RequestRejectedError("no_model", status)
     if reason := _ACCESS.get(status):
         return AccessRefusedError(reason, status)
     if status in _BUSY or status >= 500:

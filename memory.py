@@ -31,6 +31,7 @@ from .memory_formatter import (
     halve_query,
 )
 from .outbox import Line, TurnRecord
+from .recent import Recent
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
@@ -40,7 +41,6 @@ BREAKER_FAILURES = 3
 BREAKER_PAUSE_SECONDS = 15.0
 BREAKER_MAX_PAUSE_SECONDS = 300.0
 PROBE_SECONDS = 10.0
-MAX_CHATS_IN_MEMORY = 5000
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
 PROFILE_SECONDS = 600.0
@@ -227,11 +227,11 @@ class ChatMemory:
         self._client = client
         self._delivery = delivery
         self._monotonic = monotonic
-        self._previous: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._reports: OrderedDict[str, RecallReport] = OrderedDict()
-        self._skipped: OrderedDict[str, Skip] = OrderedDict()
+        self._previous: Recent[tuple[str, str], str] = Recent()
+        self._reports: Recent[str, RecallReport] = Recent()
+        self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
-        self._profiles: dict[str, tuple[str, float]] = {}
+        self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe)
         self.figures = MemoryFigures()
@@ -363,10 +363,7 @@ class ChatMemory:
 
     def _skip_recall(self, scope: Scope, reason: Skip) -> None:
         self.skip(reason)
-        self._skipped.pop(scope.chat, None)
-        self._skipped[scope.chat] = reason
-        while len(self._skipped) > MAX_CHATS_IN_MEMORY:
-            self._skipped.popitem(last=False)
+        self._skipped.put(scope.chat, reason)
 
     def _recall_ended(self, task: asyncio.Task[str]) -> None:
         self._running.discard(task)
@@ -379,9 +376,7 @@ class ChatMemory:
         previous = self._previous.pop(key, "")
         query = build_query(message.words, previous=previous, quoted=message.quoted)
         if message.speaker.pseudonym != UNKNOWN_PERSON and not message.private_to_speaker:
-            self._previous[key] = message.words
-        while len(self._previous) > MAX_CHATS_IN_MEMORY:
-            self._previous.popitem(last=False)
+            self._previous.put(key, message.words)
         return query
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
@@ -442,10 +437,7 @@ class ChatMemory:
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._skipped.pop(scope.chat, None)
-        self._reports.pop(scope.chat, None)
-        self._reports[scope.chat] = report
-        while len(self._reports) > MAX_CHATS_IN_MEMORY:
-            self._reports.popitem(last=False)
+        self._reports.put(scope.chat, report)
         if report.failure:
             self.figures.failures[report.failure] += 1
         else:
@@ -459,7 +451,7 @@ class ChatMemory:
             return ""
         text, read_at = self._profiles.get(message.scope.chat, ("", -PROFILE_SECONDS))
         if self._monotonic() - read_at >= PROFILE_SECONDS:
-            self._profiles[message.scope.chat] = text, self._monotonic()
+            self._profiles.put(message.scope.chat, (text, self._monotonic()))
             task = asyncio.create_task(self._refresh_profile(self._read_profile, message))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -468,7 +460,7 @@ class ChatMemory:
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
         with contextlib.suppress(HindsightError):
             text = await read(message.scope, message.texts)
-            self._profiles[message.scope.chat] = text, self._monotonic()
+            self._profiles.put(message.scope.chat, (text, self._monotonic()))
         return ""
 
     async def _probe(self) -> bool:

@@ -205,9 +205,9 @@ class _StateData:
     paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
 
-    def says_no(self) -> bool:
+    def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
-        return bool(self.off or self.opted_out or self.paused)
+        return bool(self.off or self.opted_out or any(at > now for at in self.paused.values()))
 
 
 class ScopeState:
@@ -275,7 +275,7 @@ class ScopeState:
 
     def _adopt(self, fingerprint: str) -> None:
         """Goes on with another salt, unless somebody said no under the one before."""
-        if self._data.says_no():
+        if self._data.says_no(self._now()):
             self.fault = StateFault.SALT_CHANGED
             return
         lost = self._data.lost_salt or self._data.salt_fingerprint

@@ -167,6 +167,8 @@ def _convert(raw: Any, kind: str) -> Any:
     """Converts to the schema's type; raises TypeError or ValueError where that is no such value."""
     if kind in {"int", "float"}:
         return _number(raw, kind)
+    if kind == "list" and isinstance(raw, str):
+        raw = re.split(r"[\s,，、;；]+", raw)  # a list typed as text must not exclude nobody
     if not isinstance(raw, _TYPES[kind]):
         raise TypeError
     if kind == "list":

@@ -333,7 +333,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "想问什么？用法：/hindsight ask <问题>",
         "Ask what? Usage: /hindsight ask <question>",
     ),
-    "ask_no_model": (
+    "no_model": (
         "这个 Hindsight 没有配置模型，不能回答问题，也不能写概况。可以改用 /hindsight recall。",
         "This Hindsight has no model, so it can neither answer questions nor write overviews. "
         "Use /hindsight recall.",

@@ -625,6 +625,19 @@ class WipeTest(ArchiveCase):
         await self.background()
         self.assertEqual(self.bank.documents, {})
 
+    async def test_watching_for_late_writers_holds_nothing_back(self) -> None:
+        self.queued(self.scope, "late")
+        await self.wipe()
+        await self.archive.wipe(self.other)
+        await self.close()
+        self.open()
+        await self.archive.restore()
+        await self.delivery.add(turn(self.scope, CAT))
+        await self.send()
+        self.assertEqual(self.bank.texts(self.scope), [CAT])
+        await self.background()
+        self.assertEqual(self.bank.texts(self.scope), [CAT])
+
     async def test_operation_that_cannot_be_cancelled(self) -> None:
         self.queued(self.scope, "stubborn", status="processing")
         self.bank.running.add("stubborn")
@@ -759,6 +772,19 @@ class ProfileTest(ArchiveCase):
                 self.bank.profiles[profile_id] = "爱茶"
                 self.assertEqual(await self.archive.profile(scope, Texts("zh")), "爱茶")
         self.assertEqual(len(self.bank.created), 2)
+
+    async def test_server_without_a_model_keeps_no_empty_one(self) -> None:
+        for detail, reason, deleted in (
+            ("requires an LLM provider", "no_model", 1),
+            ("another", "rejected", 0),
+        ):
+            answer = reply(400, {"detail": detail})
+            self.bank.requests.clear()
+            self.bank.fail(lambda answer=answer: answer, "mental-models", "POST")
+            with self.assertRaises(RequestRejectedError) as caught:
+                await self.archive.profile(self.scope, Texts("zh"))
+            self.assertEqual(caught.exception.reason, reason)
+            self.assertEqual(len(self.bank.asked("DELETE", "mental-models")), deleted)
 
     async def test_deleted(self) -> None:
         self.bank.profiles = {f"p{self.scope.chat[:8]}": "爱茶"}

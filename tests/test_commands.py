@@ -11,6 +11,7 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
+import test_hindsight_client
 from astrbot_plugin_hindsight_memory import commands as commands_module
 from astrbot_plugin_hindsight_memory.commands import (
     BANK_SETTINGS,
@@ -23,7 +24,6 @@ from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState,
 from astrbot_plugin_hindsight_memory.texts import Texts
 from commands_case import ANN, AT, BEN, CAT, CAT_ANSWER, LANGUAGES, TEA, CommandsCase
 from support import private_origin, recall_results, reply, scope_of, turn_of, until
-from test_hindsight_client import StatusTest as HttpStatusTest
 
 NAMES = {
     "status": "状态",
@@ -297,7 +297,9 @@ class PatienceTest(CommandsCase):
 
 class FaultTest(CommandsCase):
     async def test_every_fault_is_a_sentence(self) -> None:
-        table = [(reply(status), reason) for status, _, reason in HttpStatusTest.TABLE]
+        table = [
+            (reply(status), reason) for status, _, reason in test_hindsight_client.StatusTest.TABLE
+        ]
         faults = [
             *table,
             (httpx.ConnectError("refused"), "unreachable"),
@@ -499,6 +501,16 @@ class WhyTest(CommandsCase):
             lines = (await self.ask("why", language=language)).split("\n")
             self.assertEqual(lines[-1], expected)
 
+    async def test_reply_without_a_recall(self) -> None:
+        await self.recall()
+        self.assertIsNone(self.memory.start_recall(self.message("？！")))
+        for language in LANGUAGES:
+            texts = Texts(language)
+            expected = texts("why_failed", reason=texts("no_words"))
+            self.assertEqual(await self.ask("why", language=language), expected)
+        await self.recall()
+        self.assertNotIn(Texts("zh")("no_words"), await self.ask("why"))
+
     async def test_each_chat_for_itself(self) -> None:
         await self.recall()
         await self.expect("why", "why_nothing", self.private)
@@ -531,7 +543,7 @@ class AskTest(CommandsCase):
     async def test_server_without_a_model(self) -> None:
         for words in ("ask 茶？", "profile"):
             self.bank.fail(lambda: reply(400, {"detail": "no LLM"}))
-            await self.expect(words, "ask_no_model")
+            await self.expect(words, "no_model")
             self.bank.fail(lambda: reply(422))
             await self.expect(words, "rejected")
 

@@ -607,6 +607,16 @@ class StoppingTest(DeliveryCase):
             await running
         self.assertEqual(self.said(), ["0", "1", "2"])
 
+    async def test_run_steps_by_itself_when_time_has_passed(self) -> None:
+        self.enterContext(mock.patch.object(delivery_module, "STEP_SECONDS", 0.0))
+        await self.reopen(daily_chars=1)
+        await self.add("1", "2")
+        running = asyncio.create_task(self.delivery.run())
+        self.addCleanup(running.cancel)
+        await until(lambda: self.delivery.state.stopped == "daily_cap")
+        self.today = "2026-03-05"
+        await until(lambda: self.said() == ["1", "2"])
+
     async def test_run_goes_on_when_a_pause_has_passed(self) -> None:
         self.jitter = 0.0
         self.server.script.extend([reply(500), reply(500)])

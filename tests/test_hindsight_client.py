@@ -298,6 +298,14 @@ class StatusTest(ClientCase):
                     self.assertIs(type(error), kind)
                     self.assertEqual((error.reason, error.status), (reason, status))
 
+    async def test_server_without_a_model(self) -> None:
+        """It says so with another status for each call."""
+        for status in (400, 500):
+            answer = reply(status, {"detail": "This operation requires an LLM provider."})
+            error = await self.failure(answer)
+            self.assertIsInstance(error, RequestRejectedError)
+            self.assertEqual((error.reason, error.status), ("no_model", status))
+
     async def test_redirects_are_not_followed(self) -> None:
         """The key would go to whoever is named there."""
         await self.failure(reply(307, location="https://other.test/"))
@@ -339,6 +347,7 @@ class MissingBankTest(ClientCase):
         path = "/v1/default/banks/bot/memories/recall"
         for name, body in {
             "router": '{"detail":"Not Found"}',
+            "broken JSON": "{",
             "page": "<html>404 Not Found</html>",
             "page that names the path": f"<pre>Cannot POST {path}</pre>",
             "JSON that names the path": json.dumps({"error": "Not Found", "path": path}),
@@ -346,7 +355,9 @@ class MissingBankTest(ClientCase):
         }.items():
             for call in (self.recall, self.client.check):
                 with self.subTest(name, call=call.__name__):
-                    error = await self.failure(httpx.Response(404, text=body), call=call)
+                    kind = "application/json" if "{" in body else "text/html"
+                    answer = httpx.Response(404, text=body, headers={"content-type": kind})
+                    error = await self.failure(answer, call=call)
                     self.assertEqual(error.reason, "wrong_address")
 
 

@@ -15,6 +15,7 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import memory as memory_module
+from astrbot_plugin_hindsight_memory import recent as recent_module
 from astrbot_plugin_hindsight_memory.hindsight_client import RetryLaterError
 from astrbot_plugin_hindsight_memory.memory import (
     BREAKER_FAILURES,
@@ -301,11 +302,15 @@ class RecallTest(MemoryCase):
         self.assertEqual(list(self.memory.figures.timings), [0.25])
 
     async def test_reports_are_bounded(self) -> None:
-        self.enterContext(mock.patch.object(memory_module, "MAX_CHATS_IN_MEMORY", 1))
+        self.enterContext(mock.patch.object(recent_module, "MAX_ENTRIES", 1))
         await self.recall()
         await self.recall(scope=self.group)
         self.assertIsNone(self.memory.report(self.private))
         self.assertIsNotNone(self.memory.report(self.group))
+        for scope in (self.private, self.group):
+            self.assertIsNone(self.memory.start_recall(self.message("？", scope)))
+        self.assertIsNone(self.memory.skipped(self.private))
+        self.assertEqual(self.memory.skipped(self.group), Skip.NO_WORDS)
 
 
 class PreviousWordsTest(MemoryCase):
@@ -348,7 +353,7 @@ class PreviousWordsTest(MemoryCase):
         self.assertEqual(self.queries(), ["小明喜欢茶 对吗？", "对吗？ 小明喜欢咖啡"])
 
     async def test_number_of_remembered_people_is_bounded(self) -> None:
-        self.enterContext(mock.patch.object(memory_module, "MAX_CHATS_IN_MEMORY", 1))
+        self.enterContext(mock.patch.object(recent_module, "MAX_ENTRIES", 1))
         await self.recall("先说的话", self.group)
         await self.recall("后说的话", self.group, speaker=BEN)
         await self.recall("谁？", self.group)

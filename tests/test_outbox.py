@@ -448,6 +448,8 @@ class FilesTest(OutboxCase):
         await outbox.add([turn_of()])
         await outbox.aclose()
         await outbox.aclose()
+        with self.assertRaises(sqlite3.Error):
+            await outbox.add([turn_of()])
 
 
 class CorruptTest(OutboxCase):

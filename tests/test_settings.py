@@ -17,7 +17,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "int": ("many", True, [], {}, float("nan"), float("inf"), 10**400),
     "float": ("many", False, [], {}, float("nan"), 10**400),
     "string": (1, True, [], {}, 1.5),
-    "list": (1, True, "70001", {}, 1.5),
+    "list": (1, True, {}, 1.5),
 }
 
 
@@ -124,6 +124,7 @@ class ValuesTest(unittest.TestCase):
                 ([], ()),
                 (["70001", " 70002\n"], ("70001", "70002")),
                 ([70001], ("70001",)),
+                ("70001， 70002\n70003", ("70001", "70002", "70003")),
                 (["", "  "], ()),
                 (["bot:GroupMessage:70001"], ("bot:GroupMessage:70001",)),
             ):

@@ -8,12 +8,12 @@ import unittest
 from typing import get_args
 
 import plugin  # noqa: F401
+import test_hindsight_client
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightError
 from astrbot_plugin_hindsight_memory.scope import Skip, StateFault
 from astrbot_plugin_hindsight_memory.settings import Problem
 from astrbot_plugin_hindsight_memory.texts import WORDING, Texts, choose_language
 from support import FakeServer, reply
-from test_hindsight_client import StatusTest
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME_IN_BOTH = {"count", "list_separator", "help_line"}
@@ -42,7 +42,7 @@ class WordingTest(unittest.TestCase):
                 self.assertNotIn("", placeholders(english))
 
     def test_every_reason_has_a_sentence(self) -> None:
-        from_http = {reason for _, _, reason in StatusTest.TABLE}
+        from_http = {reason for _, _, reason in test_hindsight_client.StatusTest.TABLE}
         reasons = [
             *Skip,
             *StateFault,
@@ -50,7 +50,7 @@ class WordingTest(unittest.TestCase):
             *from_http,
             *("query_too_long", "unreachable", "timeout", "bad_answer"),  # of HindsightError
             *("deadline", "disk", "daily_cap"),  # of recalls and of the delivery
-            "erasing",
+            *("erasing", "no_model"),
         ]
         for reason in reasons:
             for language in ("zh", "en"):

@@ -60,9 +60,9 @@ class Outage:
 
 async def measure(world: World) -> Section:
     """Run both outages one after the other."""
-    bots = await world.bots("none", "plugin")
+    plain, bot = await world.bots("none", "plugin")
     kinds: dict[str, Kind] = {"refused": Refuse(), "black hole": BlackHole()}
-    found = {name: await _outage(world, *bots, name, kind) for name, kind in kinds.items()}
+    found = {name: await _outage(world, plain, bot, name, kind) for name, kind in kinds.items()}
     return _section(world, found)
 
 

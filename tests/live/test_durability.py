@@ -37,7 +37,7 @@ class DurabilityTest(StackTest):
         counter: Counter[str] = Counter()
         for document in await self.bank.documents(texts=True):
             for line in document["original_text"].splitlines():
-                if not line.startswith("助手"):
+                if re.match(r"[^ ]+#[0-9a-f]{6} \(", line):
                     counter.update(pattern.findall(line))
         return counter
 
