@@ -5,6 +5,7 @@ they stand and would not recognise `GreedyStr`.
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import re
@@ -14,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
@@ -45,6 +46,9 @@ from .texts import Texts, choose_language
 TURN_EXTRA = f"{PLUGIN}_turn"
 COMMAND = "hindsight"
 FLUSH_SECONDS = 3.0
+DRAIN_SECONDS = 5.0
+SUCCESSOR_SECONDS = 3.0
+POLL_SECONDS = 0.05
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
@@ -57,7 +61,7 @@ class Turn:
         reader: The event's people, to clean the answer with.
         recall: The running recall, or None where nothing is recalled.
         asked: The model was really asked.
-        stored: The turn has gone to the outbox.
+        is_over: The turn has gone to the outbox, or is not to go there.
         follow_ups: What the same person said while the bot was working.
     """
 
@@ -66,7 +70,7 @@ class Turn:
         self.reader = reader
         self.recall: asyncio.Task[str] | None = None
         self.asked = False
-        self.stored = False
+        self.is_over = False
         self.follow_ups: list[Message] = []
 
 
@@ -128,6 +132,9 @@ class HindsightMemory(Star):
         self._bot_names = BotNames()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_running = False
+        self._is_closed = False
+        self._turns: WeakSet[Turn] = WeakSet()
+        self._turn_over = asyncio.Event()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
 
     async def initialize(self) -> None:
@@ -200,6 +207,7 @@ class HindsightMemory(Star):
         if not self._is_running:
             return
         self._is_running = False
+        await self._drain()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -210,6 +218,7 @@ class HindsightMemory(Star):
                 await self._delivery.flush()
         except TimeoutError:
             logger.info("stopping before everything was sent; the rest follows at the next start")
+        self._is_closed = True
         await self._delivery.aclose()
         if self._client:
             await self._client.aclose()
@@ -217,6 +226,10 @@ class HindsightMemory(Star):
     @filter.on_waiting_llm_request(priority=HOOK_PRIORITY)
     async def begin_recall(self, event: AstrMessageEvent) -> None:
         """Starts the recall before AstrBot prepares the request, which hides the round trip."""
+        if not self._is_running:
+            if successor := await self._successor():
+                await successor.begin_recall(event)
+            return
         if event.get_extra(TURN_EXTRA) is None and self._passes_provider_prefix(event):
             turn = await self._turn(event)
             if turn:
@@ -254,18 +267,29 @@ class HindsightMemory(Star):
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
         turn = _turn_of(event)
-        if turn is None or not turn.asked or turn.stored:
+        if turn is None or not turn.asked or turn.is_over:
             return
+        if self._is_closed and (successor := await self._successor()):
+            await successor.remember(event, run_context, resp)
+            return
+        try:
+            await self._remember(event, turn, run_context.messages, resp)
+        finally:
+            turn.is_over = True
+            self._turn_over.set()
+
+    async def _remember(
+        self, event: AstrMessageEvent, turn: Turn, messages: list[Any], resp: LLMResponse
+    ) -> None:
         self._working.pop(event.unified_msg_origin, None)
         if resp.role != "assistant" or event.is_stopped():
             return
         if event.get_extra("agent_stop_requested"):  # `/stop`: the text is not an answer
             return
-        _cut_echo(run_context.messages, resp)
+        _cut_echo(messages, resp)
         answer = turn.reader.clean(resp.completion_text or "")
         if answer:
-            turn.stored = True
-            told = _tool_results(run_context.messages)
+            told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
             # The platform may have told the bot's name only after the question was read.
             bot = turn.reader.bot_speaker(self._bot_names.name(event))
@@ -291,7 +315,32 @@ class HindsightMemory(Star):
         reader = self._reader(event, scope)
         turn = Turn(reader.message(self._now()), reader)
         event.set_extra(TURN_EXTRA, turn)
+        self._turns.add(turn)
         return turn
+
+    async def _drain(self) -> None:
+        """Lets the turns that have begun end with the hooks that they began with.
+
+        Between `terminate` and the next instance there is a moment without any hook: the answer
+        of a turn that ended then would be lost. New turns wait for the next instance.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while any(not turn.is_over for turn in self._turns):
+                    self._turn_over.clear()
+                    await self._turn_over.wait()
+
+    async def _successor(self) -> "HindsightMemory | None":
+        """The instance that a reload puts in the place of this one; None if there comes none."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SUCCESSOR_SECONDS):
+                while True:
+                    metadata = self.context.get_registered_star(PLUGIN)
+                    star: Any = metadata.star_cls if metadata else None
+                    if star is not self and getattr(star, "_is_running", False):
+                        return star
+                    await asyncio.sleep(POLL_SECONDS)
+        return None
 
     async def _admitted(self, event: AstrMessageEvent) -> Scope | Skip:
         scope = self._memory.admit(self._scope(event))
