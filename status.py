@@ -17,7 +17,8 @@ from .scope import Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
 
-STATUS_SECONDS = 4.0
+STATUS_SECONDS = 2.5
+"""Less than the patience of `commands`, so that status itself is the first answer."""
 CLOUD = "hindsight.vectorize.io"
 
 

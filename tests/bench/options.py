@@ -51,11 +51,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Quick(Options):
-    """A run of about a minute, to see that all is as it should be; its figures are rough."""
+    """A run of two minutes, to see that all is as it should be; its figures are rough.
 
-    turns: int = 5
-    pause: float = 3.0
+    The pause is longer than the 5 s after which httpx gives up an idle connection by default.
+    """
+
+    turns: int = 3
+    warm_up: int = 1
+    pause: float = 6.0
     official: bool = False
+    outage_messages: int = 20
     outage_pause: float = 0.1
     recovery: bool = False
     chats: int = 40

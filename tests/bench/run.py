@@ -1,7 +1,7 @@
 """Measure what the memory costs the replies: a table, and a JSON file below `.cache/bench`.
 
     python3 tests/bench/run.py                     everything, about 12 minutes
-    python3 tests/bench/run.py --quick             rough figures in about a minute
+    python3 tests/bench/run.py --quick             rough figures in two or three minutes
     python3 tests/bench/run.py --only turns state  some rows
 
 The figures are only worth something on a machine that does nothing else. Whatever Python starts
@@ -35,7 +35,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         ),
     )
     parser.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW", help=", ".join(ROWS))
-    parser.add_argument("--quick", action="store_true", help="rough figures in about a minute")
+    parser.add_argument(
+        "--quick", action="store_true", help="rough figures in two or three minutes"
+    )
     parser.add_argument("--turns", type=int, help="measured turns of each chat (15)")
     parser.add_argument("--rtt", type=float, help="round trip of the link in seconds (0.2)")
     parser.add_argument("--pause", type=float, help="seconds between turns (8)")
