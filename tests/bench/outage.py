@@ -11,9 +11,12 @@ from rig.faults import BlackHole, Kind, Refuse
 
 from bench.chat import say, sentence, until_recalled
 from bench.figures import Line, Section, Target, p50, p95
+from bench.line import HTTP_OK
 from bench.world import Bot, World
 
 USERS = {"refused": 42001, "black hole": 42002}
+BYSTANDER = 42003
+POLL_SECONDS = 0.5
 DEADLINES = 3
 SLACK_DEADLINES = 0.75
 """Three deadlines of 4 s are to end under 15 s."""
@@ -39,12 +42,14 @@ class Outage:
         replies: Seconds from each message to its reply, with the plugin.
         plain: The same without memory.
         seconds: How long it lasted.
+        answered: Recalls that were answered all the same; any would make the figures void.
         noticed: Seconds from its end to the first recall that was answered, or None.
     """
 
     replies: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    answered: int = 0
     noticed: float | None = None
 
     @property
@@ -69,25 +74,30 @@ async def measure(world: World) -> Section:
 async def _outage(world: World, plain: Bot, bot: Bot, name: str, kind: Kind) -> Outage:
     options, who = world.options, USERS[name]
     outage = Outage()
-    await _recalled(world, bot, who, HEALTHY_SECONDS)
+    await _recalled(world, bot, HEALTHY_SECONDS)
     bot.line.proxy.fault = kind
-    began = time.monotonic()
+    earlier, began = _answered(bot), time.monotonic()
     for number in range(options.outage_messages):
         for one, replies in ((plain, outage.plain), (bot, outage.replies)):
             text = f"{sentence(number)}（{name} {one.kind}）"
             replies.append((await say(one, world.model, who, text)).whole)
             await asyncio.sleep(options.outage_pause / 2)
     outage.seconds = time.monotonic() - began
+    outage.answered = _answered(bot) - earlier
     bot.line.proxy.fault = None
     if options.recovery:
         within = 2 * (outage.seconds + BREAKER_SECONDS)
-        outage.noticed = await _recalled(world, bot, who, within)
+        outage.noticed = await _recalled(world, bot, within)
     return outage
 
 
-async def _recalled(world: World, bot: Bot, who: int, within: float) -> float:
-    pause = world.options.outage_pause
-    return await until_recalled(bot, world.model, who, within=within, pause=pause)
+def _answered(bot: Bot) -> int:
+    return sum(one.status == HTTP_OK for one in bot.line.proxy.matching("/recall"))
+
+
+async def _recalled(world: World, bot: Bot, within: float) -> float:
+    """Have somebody else chat until it is over, so that the measured chats stay equally long."""
+    return await until_recalled(bot, world.model, BYSTANDER, within=within, pause=POLL_SECONDS)
 
 
 # --- The figures ----------------------------------------------------------------------------------
@@ -117,6 +127,17 @@ def _section(world: World, found: dict[str, Outage]) -> Section:
         ),
         Line("settled_max", f"{after}, worst", "ms", {n: o.settled(max) for n, o in found.items()}),
     ]
+    answered = {name: float(one.answered) for name, one in found.items()}
+    lines.append(
+        Line(
+            "answered",
+            "recalls answered meanwhile",
+            "",
+            answered,
+            digits=0,
+            target=Target(0, _worst(answered), "none", inclusive=True),
+        )
+    )
     noticed = {name: one.noticed for name, one in found.items() if one.noticed is not None}
     if noticed:
         lines.append(_noticed(found, noticed))

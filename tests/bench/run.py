@@ -6,7 +6,7 @@
 
 The figures are only worth something on a machine that does nothing else. Whatever Python starts
 this: a newer one is looked for, and everything is installed below `.cache`. The exit code is 0 if
-every target was met, 1 if one was missed.
+every target was met, 1 if one was missed, 130 if it was stopped.
 """
 
 from __future__ import annotations

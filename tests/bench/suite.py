@@ -17,6 +17,7 @@ from bench.options import Options
 from bench.world import CHECKOUT, World
 
 RESULTS = CHECKOUT / ".cache" / "bench"
+STOPPED = 130
 BUSY = 0.75
 """A load average per core above this leaves no room for honest figures."""
 
@@ -71,7 +72,11 @@ def run(options: Options, file: Path | None) -> int:
     now = datetime.now().astimezone()
     file = file or RESULTS / f"{now:%Y-%m-%d_%H-%M-%S}.json"
     _warn_if_busy()
-    sections, versions = asyncio.run(_stoppable(options))
+    try:
+        sections, versions = asyncio.run(_stoppable(options))
+    except asyncio.CancelledError:
+        print("stopped by a signal; nothing is written")
+        return STOPPED
     report.write(file, report.as_json(sections, options, versions))
     print(f"\n{report.table(sections)}\n\nwritten to {file}")
     return 0 if report.all_met(sections) else 1

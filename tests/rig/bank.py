@@ -12,6 +12,8 @@ from rig.hindsight import HindsightServer
 from rig.polling import eventually
 
 _PAGE = 100
+_REFRESH = "refresh_mental_model"
+"""One whose model was deleted meanwhile fails and is tried again every minute: it is no work."""
 _UNSETTLED = ("pending", "processing")
 
 
@@ -138,7 +140,10 @@ class Bank:
         if response.status_code == httpx.codes.NOT_FOUND:
             return True
         counts = response.raise_for_status().json()["operations_by_status"]
-        return not any(counts.get(status) for status in _UNSETTLED)
+        if not any(counts.get(status) for status in _UNSETTLED):
+            return True
+        waiting = [one for status in _UNSETTLED for one in await self.operations(status)]
+        return bool(waiting) and all(one["task_type"] == _REFRESH for one in waiting)
 
     async def _pages(
         self, path: str, key: str, tags: Sequence[str], params: dict[str, str] | None = None
