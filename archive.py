@@ -387,8 +387,10 @@ class Archive:
             replacement = await self._outbox.add_window(scope.chat, header, group_turns(kept))
         try:
             await self._client.delete_document(document.document_id)
-        except BaseException:
-            if replacement:
+        except HindsightError:
+            # The deletion may have happened all the same. Only beside a document that is surely
+            # there the replacement would stand twice; otherwise what stays must not be lost.
+            if replacement and await self._is_stored(document.document_id):
                 await self._outbox.remove_document(replacement)
             raise
         return replace(
@@ -396,6 +398,13 @@ class Archive:
             lines=removed.lines + len(lines) - len(kept),
             documents=removed.documents + 1,
         )
+
+    async def _is_stored(self, document_id: str) -> bool:
+        """Whether a document is surely there; a server that does not answer proves nothing."""
+        try:
+            return await self._client.document(document_id) is not None
+        except HindsightError:
+            return False
 
     async def _unfinished(self, chat: str) -> int:
         """How many retains of a chat the server is still working on."""

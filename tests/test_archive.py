@@ -793,7 +793,13 @@ class ProfileTest(ArchiveCase):
         self.assertEqual(self.bank.profiles, {})
 
 
-class WithdrawTest(ArchiveCase):
+class UnsureDeletionTest(ArchiveCase):
+    """Where nobody knows whether a document is gone, what stays of it must not be lost."""
+
+    async def rest_is_kept(self) -> None:
+        (window,) = await self.outbox.windows(self.scope.chat)
+        self.assertEqual([line.text for turn in window.turns for line in turn], [CAT])
+
     async def test_cancelled_while_deleting(self) -> None:
         document = self.bank.store(self.scope, TEA, CAT)
         with (
@@ -801,4 +807,27 @@ class WithdrawTest(ArchiveCase):
             self.assertRaises(asyncio.CancelledError),
         ):
             await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
-        self.assertEqual(await self.outbox.windows(self.scope.chat), [])
+        await self.rest_is_kept()
+
+    async def test_answer_to_the_deletion_is_lost(self) -> None:
+        document = self.bank.store(self.scope, TEA, CAT)
+
+        def deleted_without_an_answer() -> Any:
+            self.bank.documents.pop(document, None)
+            return reply(503)
+
+        self.bank.fail(deleted_without_an_answer, "documents/", "DELETE")
+        with self.assertRaises(RetryLaterError):
+            await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
+        await self.rest_is_kept()
+
+    async def test_server_that_does_not_answer_any_more(self) -> None:
+        document = self.bank.store(self.scope, TEA, CAT)
+        found = await self.client.document(document)
+        with mock.patch.object(
+            self.client, "document", side_effect=[found, RetryLaterError("unreachable")]
+        ):
+            self.bank.fail(lambda: reply(503), "documents/", "DELETE")
+            with self.assertRaises(RetryLaterError):
+                await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
+        await self.rest_is_kept()
