@@ -10,7 +10,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ from .texts import Texts, choose_language
 
 TURN_EXTRA = f"{PLUGIN}_turn"
 COMMAND = "hindsight"
-FLUSH_SECONDS = 3.0
+FLUSH_SECONDS = 1.5
 DRAIN_SECONDS = 5.0
 SUCCESSOR_SECONDS = 3.0
 POLL_SECONDS = 0.05
@@ -132,7 +132,8 @@ class HindsightMemory(Star):
         self._bot_names = BotNames()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_running = False
-        self._is_closed = False
+        self._is_closing = False
+        self._closed = asyncio.Event()
         self._turns: WeakSet[Turn] = WeakSet()
         self._turn_over = asyncio.Event()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
@@ -206,7 +207,7 @@ class HindsightMemory(Star):
         """Sends what can be sent at once, then closes everything; a second call does nothing."""
         if not self._is_running:
             return
-        self._is_running = False
+        self._is_running, self._is_closing = False, True
         await self._drain()
         tasks = list(self._tasks)
         for task in tasks:
@@ -218,7 +219,7 @@ class HindsightMemory(Star):
                 await self._delivery.flush()
         except TimeoutError:
             logger.info("stopping before everything was sent; the rest follows at the next start")
-        self._is_closed = True
+        self._closed.set()
         await self._delivery.aclose()
         if self._client:
             await self._client.aclose()
@@ -238,7 +239,7 @@ class HindsightMemory(Star):
     @filter.on_llm_request(priority=HOOK_PRIORITY)
     async def inject(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
         """Adds what was recalled to the request as a temporary part."""
-        if event.get_extra(TURN_EXTRA) is None and await self._turn(event):
+        if event.get_extra(TURN_EXTRA) is None and self._is_running and await self._turn(event):
             # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
             self._memory.skip(Skip.FOREIGN_RUNNER)
         turn = _turn_of(event)
@@ -269,8 +270,10 @@ class HindsightMemory(Star):
         turn = _turn_of(event)
         if turn is None or not turn.asked or turn.is_over:
             return
-        if self._is_closed and (successor := await self._successor()):
-            await successor.remember(event, run_context, resp)
+        is_able = self._is_running or (self._is_closing and not self._closed.is_set())
+        if not is_able:
+            if successor := await self._successor():
+                await successor.remember(event, run_context, resp)
             return
         try:
             await self._remember(event, turn, run_context.messages, resp)
@@ -300,10 +303,17 @@ class HindsightMemory(Star):
     @filter.command(COMMAND)
     async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
         """Hindsight 长期记忆：status 状态 | recall 回忆 | list 列表 | help 全部命令。"""
+        plugin = self if self._is_running else await self._successor()
+        if plugin:
+            async for answer in plugin.answer(event, words):
+                yield event.plain_result(answer)
+        event.stop_event()
+
+    async def answer(self, event: AstrMessageEvent, words: str) -> AsyncIterator[str]:
+        """What the command answers, see `Commands.answer`."""
         words = self._clean(event, words)
         async for answer in self._commands.answer(self._caller(event), words):
-            yield event.plain_result(answer)
-        event.stop_event()
+            yield answer
 
     async def _turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides once per event whether it has memory, and leaves the result on the event."""
@@ -331,13 +341,19 @@ class HindsightMemory(Star):
                     await self._turn_over.wait()
 
     async def _successor(self) -> "HindsightMemory | None":
-        """The instance that a reload puts in the place of this one; None if there comes none."""
+        """The instance that runs once a reload is complete; None if there comes none.
+
+        AstrBot calls the hooks of an instance also while it is being initialised, so that may be
+        this one.
+        """
+        if self._is_closing:
+            await self._closed.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SUCCESSOR_SECONDS):
                 while True:
                     metadata = self.context.get_registered_star(PLUGIN)
                     star: Any = metadata.star_cls if metadata else None
-                    if star is not self and getattr(star, "_is_running", False):
+                    if getattr(star, "_is_running", False):
                         return star
                     await asyncio.sleep(POLL_SECONDS)
         return None
