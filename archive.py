@@ -194,7 +194,7 @@ class Archive:
         """
         removed = Removed()
         async with self._held(scope.chat):
-            await self._delete_profile(scope)
+            await self.delete_profile(scope)
             for document_id in {line.document_id for line in lines}:
                 gone = {line.text for line in lines if line.document_id == document_id}
                 document = await self._document(scope, document_id)
@@ -217,7 +217,7 @@ class Archive:
             if tried:
                 await self._note(scope, tried, whole=False)
             removed = Removed(waiting=waiting, unfinished=await self._unfinished(scope.chat))
-            await self._delete_profile(scope)
+            await self.delete_profile(scope)
             for document_id in [one async for one in self._document_ids(scope.tags)]:
                 if document_id in tried:
                     await self._client.delete_document(document_id)
@@ -331,18 +331,15 @@ class Archive:
         Raises:
             HindsightError: The server did not answer as it should.
         """
-        await self._delete_profile(scope)
+        await self._client.delete_profile(self._profile_id(scope))
 
     async def _create_profile(self, scope: Scope, query: str) -> None:
         try:
             await self._client.create_profile(self._profile_id(scope), scope.tags, query)
         except RequestRejectedError as error:
             if error.reason == "no_model":  # it is made all the same, and would stay empty
-                await self._delete_profile(scope)
+                await self.delete_profile(scope)
             raise
-
-    async def _delete_profile(self, scope: Scope) -> None:
-        await self._client.delete_profile(self._profile_id(scope))
 
     def _lock(self, chat: str) -> asyncio.Lock:
         return self._locks.setdefault(chat, asyncio.Lock())

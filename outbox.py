@@ -263,7 +263,7 @@ class Outbox:
 
     async def remove_document(self, document_id: str) -> None:
         """Takes the window of a document out of the queue again."""
-        await self._run(lambda db: self._remove_where(db, "document_id", document_id))
+        await self._run(lambda db: self._remove_document(db, document_id))
 
     async def drop_chat(self, chat: str) -> tuple[int, list[str]]:
         """Drops all windows of a chat.
@@ -474,19 +474,16 @@ class Outbox:
         row = db.execute("SELECT document_id FROM windows WHERE id = ?", (window_id,)).fetchone()
         return str(row[0])
 
-    def _remove_where(self, db: sqlite3.Connection, column: str, value: str) -> None:
-        query = {
-            "document_id": "DELETE FROM windows WHERE document_id = ?",
-            "chat": "DELETE FROM windows WHERE chat = ?",
-        }[column]
-        db.execute(query, (value,))
+    def _remove_document(self, db: sqlite3.Connection, document_id: str) -> None:
+        db.execute("DELETE FROM windows WHERE document_id = ?", (document_id,))
         self._waiting = _count(db, "sealed")
 
     def _drop_chat(self, db: sqlite3.Connection, chat: str) -> tuple[int, list[str]]:
         rows = db.execute(
             "SELECT turns, tried, document_id FROM windows WHERE chat = ?", (chat,)
         ).fetchall()
-        self._remove_where(db, "chat", chat)
+        db.execute("DELETE FROM windows WHERE chat = ?", (chat,))
+        self._waiting = _count(db, "sealed")
         return sum(row[0] for row in rows), [row[2] for row in rows if row[1]]
 
     def _edit_chat(
@@ -504,7 +501,7 @@ class Outbox:
             if kept:
                 _rewrite_window(db, window, group_turns(kept))
             else:
-                self._remove_where(db, "document_id", window.document_id)
+                self._remove_document(db, window.document_id)
         return removed, tried
 
     def _split(self, db: sqlite3.Connection, window: Window) -> bool:
