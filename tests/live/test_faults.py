@@ -34,6 +34,12 @@ class FaultsTest(StackTest):
     async def status(self, who: int = 32001) -> str:
         return await self.bot.onebot.ask_private(who, "/hindsight status")
 
+    async def paused(self, who: int) -> None:
+        async def shown() -> bool:
+            return "保存暂停" in await self.status(who)
+
+        await eventually(shown, 20, "delivery to pause", 0.5)
+
     async def timed(self, who: int, text: str) -> float:
         started = time.monotonic()
         self.assertIn(text, await self.bot.onebot.ask_private(who, f"SAY:{text}"))
@@ -88,10 +94,9 @@ class FaultsTest(StackTest):
                 self.proxy.fault = kind
                 self.assertLess(await self.timed(32030 + number, "照常回答"), DEADLINE + 1.5)
                 self.assertEqual(memory_blocks(self.model.requests[-1]), [])
-                status = await self.status(32030 + number)
-                self.assertIn(sentence, status)
+                self.assertIn(sentence, await self.status(32030 + number))
                 if kind != BlackHole():  # there the request itself may take half a minute
-                    self.assertIn("保存暂停", status)
+                    await self.paused(32030 + number)
         await self.reset()
         await self.bot.dashboard.reload_plugin(PLUGIN)
 

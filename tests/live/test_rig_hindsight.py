@@ -197,8 +197,8 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
         async with DelayLink(self.proxy.port, RTT) as link, self.client_for(link.url()) as client:
             cold = await self.seconds(client)
             warm = min([await self.seconds(client) for _ in range(5)])
-        self.assertTrue(2 * RTT <= cold < 2 * RTT + 0.05, cold)
-        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
+        self.assertTrue(2 * RTT <= cold < 3 * RTT, cold)
+        self.assertTrue(RTT <= warm < 2 * RTT, warm)
         self.assertEqual(link.connections, 1)
         self.assertEqual((link.bytes_up, link.bytes_down), self.proxy_bytes())
 
@@ -213,8 +213,8 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
         ):
             cold = await self.seconds(client)
             warm = min([await self.seconds(client) for _ in range(5)])
-        self.assertTrue(3 * RTT <= cold < 3 * RTT + 0.1, cold)
-        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
+        self.assertTrue(3 * RTT <= cold < 4 * RTT, cold)
+        self.assertTrue(RTT <= warm < 2 * RTT, warm)
         self.assertGreater(link.bytes_up, proxy.bytes_in)
 
     def proxy_bytes(self) -> tuple[int, int]:
@@ -281,11 +281,14 @@ class WithModel(unittest.IsolatedAsyncioTestCase):
             "trigger": {"mode": "delta", "refresh_after_consolidation": True},
         }
         (await self.bank.request("POST", "/mental-models", json=page)).raise_for_status()
-        await self.bank.settled()
+        await eventually(lambda: self.profile_has("花生"), 30, "the first refresh")
         await self.bank.retain(item("d-2", CAT))
-        content = (await self.bank.request("GET", "/mental-models/profile")).json()["content"]
-        self.assertIn("花生", content)
-        self.assertIn("团子", content)
+        await eventually(lambda: self.profile_has("花生", "团子"), 30, "the second refresh")
+
+    async def profile_has(self, *words: str) -> bool:
+        answer = await self.bank.request("GET", "/mental-models/profile")
+        content = answer.raise_for_status().json()["content"] or ""
+        return all(word in content for word in words)
 
     async def test_broken_model(self) -> None:
         for fault in (401, "garbage"):
