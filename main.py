@@ -143,8 +143,8 @@ class HindsightMemory(Star):
         folder = StarTools.get_data_dir(PLUGIN)
         schema = json.loads(Path(__file__).with_name("_conf_schema.json").read_text("utf-8"))
         self._settings = load_settings(self._config, schema)
-        for warning in self._settings.warnings:
-            logger.warning(warning)
+        for used in self._settings.replaced:
+            logger.warning("setting %s is not usable as given, using %r", used.name, used.value)
         self._timezone = self._configured_timezone()
         self._state = ScopeState.load(folder, had_data=outbox_exists(folder))
         if self._state.fault or self._state.salt_lost:

@@ -25,6 +25,22 @@ Problem = Literal[
 """A reason why no request can be sent with these settings; also the key of its sentence."""
 
 
+CONNECTION = ("api_base", "api_key", "bank_id")
+
+
+@dataclass(frozen=True)
+class Used:
+    """A setting and the value that is used for it.
+
+    Attributes:
+        name: Its name with its group, such as `recall.budget`.
+        value: The value; `default` for a whole group.
+    """
+
+    name: str
+    value: bool | float | str | tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class RecallSettings:
     """What is asked of Hindsight before a model call."""
@@ -78,7 +94,8 @@ class Settings:
 
     Attributes:
         problems: Why no request can be sent, empty if all is well.
-        warnings: One English line per value that had to be replaced, for the log.
+        replaced: Those whose given values could not be used.
+        changed: Those that differ from the defaults, apart from the connection.
     """
 
     api_base: str
@@ -93,7 +110,8 @@ class Settings:
     commands: CommandSettings
     tools: ToolSettings
     problems: tuple[Problem, ...] = ()
-    warnings: tuple[str, ...] = ()
+    replaced: tuple[Used, ...] = ()
+    changed: tuple[Used, ...] = ()
 
 
 def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Settings:
@@ -104,14 +122,26 @@ def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Setti
         schema: The content of `_conf_schema.json`.
 
     Returns:
-        Settings that are safe to use; wrong values are replaced by the nearest allowed one, with
-        a warning each.
+        Settings that are safe to use; wrong values are replaced by the nearest allowed one.
     """
-    warnings: list[str] = []
-    values = _read(Settings, config, schema, "", warnings)
+    notes = _Notes()
+    values = _read(Settings, config, schema, "", notes)
     connection, problems = _connection(values)
     values.update(connection)
-    return Settings(**values, problems=problems, warnings=tuple(warnings))
+    return Settings(
+        **values,
+        problems=problems,
+        replaced=tuple(notes.replaced),
+        changed=tuple(notes.changed),
+    )
+
+
+@dataclass
+class _Notes:
+    """What is noticed while the values are read."""
+
+    replaced: list[Used] = field(default_factory=list)
+    changed: list[Used] = field(default_factory=list)
 
 
 _GROUPS = {
@@ -128,7 +158,7 @@ def _read(
     config: Mapping[str, Any],
     schema: Mapping[str, Any],
     path: str,
-    warnings: list[str],
+    notes: _Notes,
 ) -> dict[str, Any]:
     """Reads each field of `kind` that the schema knows."""
     values: dict[str, Any] = {}
@@ -137,29 +167,32 @@ def _read(
         if meta["type"] == "object":
             group = raw if isinstance(raw, Mapping) else {}
             if raw is not None and not isinstance(raw, Mapping):
-                warnings.append(f"setting {path}{name} is no group, using its defaults")
-            inner = _read(_GROUPS[name], group, meta["items"], f"{name}.", warnings)
+                notes.replaced.append(Used(name, "default"))
+            inner = _read(_GROUPS[name], group, meta["items"], f"{name}.", notes)
             values[name] = _GROUPS[name](**inner)
         else:
-            values[name] = _checked(path + name, raw, meta, warnings)
+            values[name] = _checked(path + name, raw, meta, notes)
     return values
 
 
-def _checked(path: str, raw: Any, meta: Mapping[str, Any], warnings: list[str]) -> Any:
-    """Returns `raw` if the schema allows it, else the nearest allowed value with a warning."""
+def _checked(path: str, raw: Any, meta: Mapping[str, Any], notes: _Notes) -> Any:
+    """Returns `raw` if the schema allows it, else the nearest allowed value, and notes it."""
+    default = _convert(meta["default"], meta["type"])
     if raw is None:
-        return _convert(meta["default"], meta["type"])
+        return default
     try:
         value = allowed = _convert(raw, meta["type"])
     except (TypeError, ValueError, OverflowError):
-        value, allowed = None, _convert(meta["default"], meta["type"])
+        value, allowed = None, default
     if value is not None and "slider" in meta:
         allowed = min(max(value, meta["slider"]["min"]), meta["slider"]["max"])
         allowed = _convert(allowed, meta["type"])
     if value is not None and "options" in meta and value not in meta["options"]:
-        allowed = meta["default"]
+        allowed = default
     if allowed != value:
-        warnings.append(f"setting {path} is not usable as given, using {allowed!r}")
+        notes.replaced.append(Used(path, allowed))
+    if allowed != default and path not in CONNECTION:
+        notes.changed.append(Used(path, allowed))
     return allowed
 
 

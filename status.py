@@ -14,7 +14,7 @@ from .hindsight_client import VERSION, HindsightClient, HindsightError
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
-from .settings import Settings
+from .settings import Settings, Used
 from .texts import Texts
 
 STATUS_SECONDS = 2.5
@@ -94,8 +94,9 @@ class Status:
     async def report(self) -> str:
         """One JSON text for a bug report: no key, id, message, address or bank name."""
         settings = asdict(self.settings)
-        for name in ("api_key", "bank_id", "warnings"):
+        for name in ("api_key", "bank_id", "changed"):
             settings.pop(name)
+        settings["replaced"] = [used.name for used in self.settings.replaced]
         settings["api_base"] = "cloud" if CLOUD in self.settings.api_base else "own"
         for name in ("allow_chats", "deny_chats"):
             settings["privacy"][name] = len(settings["privacy"][name])
@@ -105,7 +106,6 @@ class Status:
             "astrbot": self.host,
             "hindsight": await self._server_version(),
             "settings": settings,
-            "setting_warnings": len(self.settings.warnings),
             "state_fault": self.state.fault,
             "salt_lost": self.state.salt_lost,
             "breaker": self.memory.breaker.state,
@@ -153,8 +153,13 @@ class Status:
             yield texts("status_problem", problem=texts(problem))
         if not self.settings.problems:
             yield texts("status_settings_ok", bank=self.settings.bank_id)
-        if self.settings.warnings:
-            yield texts("status_warnings", number=len(self.settings.warnings))
+        for key, used in (
+            ("status_changed", self.settings.changed),
+            ("status_replaced", self.settings.replaced),
+        ):
+            if used:
+                parts = [_shown(one, texts) for one in used]
+                yield texts(key, list=texts("list_separator").join(parts))
 
     async def _connection_lines(self, client: HindsightClient, texts: Texts) -> list[str]:
         try:
@@ -243,3 +248,13 @@ class Status:
                 yield texts(key, list=texts("list_separator").join(parts))
         if self.state.fingerprint:
             yield texts("status_salt", fingerprint=self.state.fingerprint)
+
+
+def _shown(used: Used, texts: Texts) -> str:
+    """A setting and its value; of a list only how many entries it has, as they are ids."""
+    value = used.value
+    if isinstance(value, bool):
+        value = texts("on" if value else "off")
+    elif isinstance(value, tuple):
+        value = len(value)
+    return f"{used.name}={value}"

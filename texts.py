@@ -527,9 +527,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "status_skips": ("没有使用记忆的消息：{list}", "Messages without memory: {list}"),
     "status_failures": ("召回失败：{list}", "Failed recalls: {list}"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
-    "status_warnings": (
-        "有 {number} 个设置的值不能用，已改用最接近的值，详见日志。",
-        "{number} settings had unusable values and were replaced; see the log.",
+    "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
+    "status_replaced": (
+        "这些设置填的值不能用，已改用：{list}",
+        "These settings had unusable values and were replaced by: {list}",
     ),
     "count": ("{what} {number}", "{what} {number}"),
     "list_separator": ("，", ", "),

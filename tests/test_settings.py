@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
+from astrbot_plugin_hindsight_memory.settings import Settings, Used, load_settings
 from support import SCHEMA, leaves, make_settings
 
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -43,18 +43,23 @@ class ValuesTest(unittest.TestCase):
     """Types, bounds and options are those of the schema."""
 
     def assert_warned(self, settings: Settings, path: str) -> None:
-        self.assertEqual(len(settings.warnings), 1, settings.warnings)
-        self.assertIn(path, settings.warnings[0])
+        used = operator.attrgetter(path)(settings)
+        value = "default" if dataclasses.is_dataclass(used) else used
+        self.assertEqual(settings.replaced, (Used(path, value),))
 
     def test_empty_page_gives_the_defaults(self) -> None:
         settings = load_settings({}, SCHEMA)
         for path, meta in leaves().items():
             with self.subTest(path):
                 self.assertEqual(operator.attrgetter(path)(settings), default_of(meta))
-        self.assertEqual(settings.warnings, ())
+        self.assertEqual(settings.replaced, ())
 
     def test_every_setting_of_the_page_has_a_place(self) -> None:
-        fields = {f.name for f in dataclasses.fields(Settings)} - {"problems", "warnings"}
+        fields = {f.name for f in dataclasses.fields(Settings)} - {
+            "problems",
+            "replaced",
+            "changed",
+        }
         self.assertEqual(fields, set(SCHEMA))
 
     def test_wrong_type_becomes_an_allowed_value_with_one_warning(self) -> None:
@@ -70,7 +75,7 @@ class ValuesTest(unittest.TestCase):
             with self.subTest(path):
                 settings, used = loaded(path, None)
                 self.assertEqual(used, default_of(meta))
-                self.assertEqual(settings.warnings, ())
+                self.assertEqual(settings.replaced, ())
 
     def test_numbers_beyond_the_slider_are_clamped_with_one_warning(self) -> None:
         for path, meta in leaves().items():
@@ -93,7 +98,7 @@ class ValuesTest(unittest.TestCase):
                         settings, used = loaded(path, given)
                         self.assertEqual(used, value)
                         self.assertIs(type(used), {"int": int, "float": float}[meta["type"]])
-                        self.assertEqual(settings.warnings, ())
+                        self.assertEqual(settings.replaced, ())
 
     def test_infinite_wait_is_the_longest_allowed(self) -> None:
         settings, used = loaded("recall.timeout_seconds", float("inf"))
@@ -105,7 +110,7 @@ class ValuesTest(unittest.TestCase):
             for value in meta.get("options", ()):
                 with self.subTest(path=path, value=value):
                     settings, used = loaded(path, value)
-                    self.assertEqual((used, settings.warnings), (value, ()))
+                    self.assertEqual((used, settings.replaced), (value, ()))
             if "options" in meta:
                 with self.subTest(path=path, value="unknown"):
                     settings, used = loaded(path, "unknown")
@@ -130,7 +135,7 @@ class ValuesTest(unittest.TestCase):
             ):
                 with self.subTest(path=path, given=given):
                     settings, used = loaded(path, given)
-                    self.assertEqual((used, settings.warnings), (expected, ()))
+                    self.assertEqual((used, settings.replaced), (expected, ()))
 
     def test_number_of_settings(self) -> None:
         self.assertLessEqual(len(leaves()), 25)
@@ -151,7 +156,33 @@ class ValuesTest(unittest.TestCase):
 
     def test_every_warning_is_there(self) -> None:
         settings = make_settings(language="fr", retain={"every_n_turns": 99, "idle_seconds": "x"})
-        self.assertEqual(len(settings.warnings), 3)
+        self.assertEqual(
+            settings.replaced,
+            (
+                Used("language", "auto"),
+                Used("retain.every_n_turns", 20),
+                Used("retain.idle_seconds", 8),
+            ),
+        )
+
+    def test_what_differs_from_the_defaults(self) -> None:
+        self.assertEqual(make_settings().changed, ())
+        settings = make_settings(
+            api_base="http://127.0.0.1:8888",
+            language="en",
+            enable_group_memory=False,
+            recall={"budget": "mid", "timeout_seconds": 99},
+            privacy={"deny_chats": ["10086"]},
+        )
+        self.assertEqual(
+            settings.changed,
+            (
+                Used("enable_group_memory", False),
+                Used("language", "en"),
+                Used("recall.timeout_seconds", 15),
+                Used("privacy.deny_chats", ("10086",)),
+            ),
+        )
 
     def test_key_is_in_no_printed_form(self) -> None:
         for key in ("hsk_4711", "hsk 4711", ["hsk_4711"]):

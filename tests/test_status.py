@@ -53,8 +53,24 @@ class StatusTest(CommandsCase):
     async def test_settings(self) -> None:
         self.build(api_key="", language="fr")
         await self.expect_line("status_problem", problem="@api_key_missing")
-        await self.expect_line("status_warnings", number=1)
+        await self.expect_line("status_replaced", list="language=auto")
         self.assertEqual(self.bank.requests, [])
+
+    async def test_changed_settings(self) -> None:
+        self.build(
+            enable_group_memory=False,
+            recall={"timeout_seconds": 0.5},
+            retain={"every_n_turns": 99},
+            privacy={"allow_chats": ["10086", "20001"]},
+            tools={"recall": True},
+        )
+        lines = (await self.shown())["zh"].split("\n")
+        self.assertIn(
+            "改过的设置：enable_group_memory=关闭，recall.timeout_seconds=0.5，"
+            "retain.every_n_turns=20，privacy.allow_chats=2，tools.recall=开启",
+            lines,
+        )
+        await self.expect_line("status_replaced", list="retain.every_n_turns=20")
 
     async def test_connection(self) -> None:
         for answer, key in (
@@ -302,7 +318,7 @@ class ReportTest(CommandsCase):
         content = json.loads(report)
         self.assertEqual(content["settings"]["privacy"]["allow_chats"], 2)
         self.assertEqual(content["settings"]["privacy"]["deny_chats"], 1)
-        self.assertEqual(content["setting_warnings"], 1)
+        self.assertEqual(content["settings"]["replaced"], ["language"])
 
     async def test_what_a_maintainer_wants_to_know(self) -> None:
         self.memory.skip(Skip.NO_WORDS)
