@@ -201,12 +201,21 @@ def _convert(raw: Any, kind: str) -> Any:
     if kind in {"int", "float"}:
         return _number(raw, kind)
     if kind == "list" and isinstance(raw, str):
-        raw = re.split(r"[\s,，、;；]+", raw)  # a list typed as text must not exclude nobody
+        raw = [raw]
     if not isinstance(raw, _TYPES[kind]):
         raise TypeError
     if kind == "list":
-        return tuple(text for one in raw if (text := str(one).strip()))
+        return tuple(entry for one in raw for entry in _entries(str(one)))
     return raw
+
+
+def _entries(text: str) -> list[str]:
+    """Takes apart several entries typed into one field: they must not exclude nobody.
+
+    A blank separates them too, but not within a session id: a platform's name may hold one.
+    """
+    separators = r"[,，、;；\r\n]+" if ":" in text else r"[\s,，、;；]+"
+    return [entry for part in re.split(separators, text) if (entry := part.strip())]
 
 
 _TYPES: dict[str, type[Any]] = {"bool": bool, "list": list, "string": str}

@@ -131,6 +131,8 @@ class ValuesTest(unittest.TestCase):
                 ([70001], ("70001",)),
                 ("70001， 70002\n70003", ("70001", "70002", "70003")),
                 (["", "  "], ()),
+                (["70001，70002", "70003 70004"], ("70001", "70002", "70003", "70004")),
+                (["my bot:GroupMessage:70001, 70002"], ("my bot:GroupMessage:70001", "70002")),
                 (["bot:GroupMessage:70001"], ("bot:GroupMessage:70001",)),
             ):
                 with self.subTest(path=path, given=given):
