@@ -257,4 +257,6 @@ def _shown(used: Used, texts: Texts) -> str:
         value = texts("on" if value else "off")
     elif isinstance(value, tuple):
         value = len(value)
+    elif isinstance(value, float) and value.is_integer():
+        value = int(value)
     return f"{used.name}={value}"

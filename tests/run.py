@@ -4,6 +4,7 @@
     python3 tests/run.py --unit           unit tests only
     python3 tests/run.py --live recall    live tests only, those of modules named so
     python3 tests/run.py --checks         lint, format and types too
+    python3 tests/run.py --browser        the settings page in a browser too; needs a Chromium
 
 Whatever Python starts this: a newer one is looked for, and everything is installed below `.cache`.
 The last line says how many passed, failed and were skipped. A skipped test is a failure.
@@ -29,6 +30,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="run the live tests only, all of them or those in modules whose name matches",
     )
     parser.add_argument("--checks", action="store_true", help="check lint, format and types too")
+    parser.add_argument("--browser", action="store_true", help="test in a browser too")
     parser.add_argument("--jobs", type=int, default=2, help="how many live modules run at once")
     options = parser.parse_args(arguments)
     if not options.unit and options.live is None:

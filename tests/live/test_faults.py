@@ -65,6 +65,16 @@ class FaultsTest(StackTest):
                 self.assertEqual(self.proxy.requests, [])
         await self.reset()
 
+    async def test_unusable_values_are_replaced_and_named(self) -> None:
+        await self.reset()
+        before = await self.bot.dashboard.plugin_config(PLUGIN)
+        await self.configure(language="fr", retain={**before["retain"], "every_n_turns": 99})
+        replaced = "这些设置填的值不能用，已改用：language=auto，retain.every_n_turns=20"
+        self.assertIn(replaced, await self.status())
+        self.assertIn("setting language is not usable as given, using 'auto'", self.bot.log())
+        await self.timed(32015, "照常回答")
+        await self.configure(**before)
+
     async def test_wrong_key_and_wrong_address_are_named(self) -> None:
         await self.reset()
         for changes, sentence in (

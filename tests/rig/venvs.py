@@ -75,6 +75,7 @@ VENVS = {
     "astrbot-latest": Venv((Step("astrbot-latest.txt"),), "2 minutes"),
     "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes"),
     "astrbot-bench": Venv((Step("astrbot-bench.txt"),), "2 minutes"),
+    "browser": Venv((Step("tools.txt"), Step("browser.txt")), "a minute"),
     "hindsight": Venv(
         (
             Step("hindsight-no-deps.txt", no_deps=True),

@@ -19,6 +19,7 @@ from rig.suite.jobs import CHECKOUT, TESTS, Job, run_job, run_jobs
 
 LIVE = TESTS / "live"
 HOST = TESTS / "host"
+BROWSER = TESTS / "browser"
 HOST_VENVS = ("astrbot-latest", "astrbot-minimum")
 LIVE_VENVS = (*HOST_VENVS, "hindsight")
 ALONE = "ALONE"
@@ -32,7 +33,7 @@ def run_suite(options: argparse.Namespace) -> int:
     """Run what the command line selects; the last line printed holds the counts.
 
     Args:
-        options: `checks`, `unit` (both bool), `live` (a pattern or None) and `jobs`.
+        options: `checks`, `unit`, `browser` (all bool), `live` (a pattern or None) and `jobs`.
 
     Returns:
         The exit code.
@@ -54,7 +55,7 @@ async def _run(options: argparse.Namespace, tally: Tally) -> None:
         if options.unit:
             await _unit(tally)
         if options.live is not None:
-            await _live(options.live, options.jobs, tally)
+            await _live(options, tally)
 
 
 # --- Unit tests -----------------------------------------------------------------------------------
@@ -85,23 +86,29 @@ async def _unit(tally: Tally) -> None:
 # --- Live tests -----------------------------------------------------------------------------------
 
 
-async def _live(pattern: str, workers: int, tally: Tally) -> None:
-    """Run the live tests and those inside of AstrBot, each module in a process of its own."""
-    modules = _modules(LIVE, pattern)
-    hosted = _modules(HOST, pattern)
-    if not modules and not hosted:
-        report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {pattern}")
+async def _live(options: argparse.Namespace, tally: Tally) -> None:
+    """Run the live tests, each module in a process of its own.
+
+    Those in `host` run inside of AstrBot, those in `browser` beside what drives a browser.
+    """
+    modules = _modules(LIVE, options.live)
+    hosted = _modules(HOST, options.live)
+    browsed = _modules(BROWSER, options.live) if options.browser else []
+    if not modules and not hosted and not browsed:
+        report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {options.live}")
         tally.add(Counts(failed=1))
         return
+    needed = [*LIVE_VENVS, "browser"] if browsed else LIVE_VENVS
     try:
-        pythons = await asyncio.to_thread(venvs.ensure_many, LIVE_VENVS, report=report)
+        pythons = await asyncio.to_thread(venvs.ensure_many, needed, report=report)
     except (venvs.MissingPython, venvs.InstallFailed) as error:
         report(f"FAILED: {error}")
         tally.add(Counts(failed=1))
         return
     alone = [file for file in modules if runs_alone(file)]
     together = [file for file in modules if file not in alone]
-    await run_jobs([*_host_jobs(hosted, pythons), *_jobs(together)], workers, tally, report)
+    jobs = [*_host_jobs(hosted, pythons), *_browser_jobs(browsed, pythons), *_jobs(together)]
+    await run_jobs(jobs, options.jobs, tally, report)
     await run_jobs(_jobs(alone), 1, tally, report)
 
 
@@ -133,6 +140,13 @@ def runs_alone(file: Path) -> bool:
 
 def _jobs(files: Iterable[Path]) -> list[Job]:
     return [Job(f"live/{file.name}", file.parent, file.name) for file in files]
+
+
+def _browser_jobs(files: Iterable[Path], pythons: Mapping[str, Path]) -> list[Job]:
+    return [
+        Job(f"browser/{file.name}", file.parent, file.name, python=(str(pythons["browser"]),))
+        for file in files
+    ]
 
 
 def _host_jobs(files: Iterable[Path], pythons: Mapping[str, Path]) -> list[Job]:
