@@ -38,7 +38,7 @@ def main() -> int:
     """Run the playground and return the exit code."""
     options = parse(sys.argv[1:])
     try:
-        venvs.reexec_in_tools()
+        venvs.reexec_in("tools")
         from rig.playground.main import play  # noqa: PLC0415 - needs what was just installed
 
         return play(options)

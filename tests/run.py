@@ -42,7 +42,7 @@ def main() -> int:
     """Run the tests and return the exit code."""
     options = parse(sys.argv[1:])
     try:
-        venvs.reexec_in_tools()
+        venvs.reexec_in("tools")
     except (venvs.MissingPython, venvs.InstallFailed) as error:
         print(f"FAILED: {error}\n\n0 passed, 1 failed, 0 skipped")
         return 1

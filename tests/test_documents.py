@@ -28,7 +28,7 @@ MAX_SETTINGS = 25
 READMES: dict[Language, str] = {"zh": "README.md", "en": "README_en.md"}
 TRANSLATIONS = ("zh-CN", "en-US")
 WORD = re.compile(r"[\w./*:{}?=&-]+", re.ASCII)
-TEST_NAME = re.compile(r"`((?:live/|host/)?test_\w+)::(test_\w+)`")
+TEST_NAME = re.compile(r"`((?:live/|host/|browser/)?test_\w+)::(test_\w+)`")
 
 _CLAUSE_END = {"zh": r"[，。]|：(?=不)", "en": r"[.,;](?= |$)|: (?=no)"}
 
@@ -313,6 +313,11 @@ class ZipTest(unittest.TestCase):
             self.assertLess(file.stat().st_size, 1_000_000)
             with zipfile.ZipFile(file) as archive:
                 names = {name.removeprefix(f"{PLUGIN}/") for name in archive.namelist()}
+                for name in READMES.values():
+                    text = archive.read(f"{PLUGIN}/{name}").decode()
+                    self.assertIn("](docs/", read(name))
+                    self.assertNotIn("](docs/", text)
+                    self.assertIn(read(name)[-500:], text)
         needed = {one.name for one in plugin.CHECKOUT.glob("*.py")}
         needed |= {"_conf_schema.json", "metadata.yaml", "requirements.txt", "logo.png", "LICENSE"}
         needed |= {f".astrbot-plugin/i18n/{one}.json" for one in TRANSLATIONS}

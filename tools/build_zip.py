@@ -42,8 +42,15 @@ def build(folder: Path) -> Path:
     files = sorted({file for pattern in PATTERNS for file in CHECKOUT.glob(pattern)})
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
-            archive.write(file, f"{name}/{file.relative_to(CHECKOUT).as_posix()}")
+            content = _without_pictures(file) if file.suffix == ".md" else file.read_bytes()
+            archive.writestr(f"{name}/{file.relative_to(CHECKOUT).as_posix()}", content)
     return target
+
+
+def _without_pictures(document: Path) -> bytes:
+    """A document without its pictures, which AstrBot's page cannot show."""
+    text = document.read_text("utf-8")
+    return re.sub(r"^!\[.*\]\(docs/.*\)\n\n", "", text, flags=re.MULTILINE).encode()
 
 
 def _field(metadata: str, name: str) -> str:

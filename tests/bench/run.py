@@ -49,7 +49,7 @@ def main() -> int:
     """Run the benchmark and return the exit code."""
     given = parse(sys.argv[1:])
     try:
-        venvs.reexec_in_tools()
+        venvs.reexec_in("tools")
         from bench import suite  # noqa: PLC0415 - needs what was just installed
 
         rows = tuple(row for row in ROWS if row in given.only) if given.only else None

@@ -29,7 +29,7 @@ REQUIREMENTS = CHECKOUT / "tests" / "requirements"
 MINIMUM = (3, 12)
 NEWEST = (3, 14)
 TICK_SECONDS = 10
-REEXEC_MARK = "RIG_IN_TOOLS"
+REEXEC_MARK = "RIG_IN_VENV"
 
 _PROBE = "import ensurepip, venv, sys; print(sys.version_info[0], sys.version_info[1])"
 
@@ -454,15 +454,16 @@ else:
         fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
-# --- Running a script in the tools environment ----------------------------------------------------
+# --- Running a script in an environment -----------------------------------------------------------
 
 
-def reexec_in_tools(report: Callable[[str], None] = print_line) -> None:
-    """Go on in the tools environment: run this very command line again with its Python.
+def reexec_in(name: str, report: Callable[[str], None] = print_line) -> None:
+    """Go on in an environment: run this very command line again with its Python.
 
     Returns at once when that is where it runs already. Otherwise it does not return.
 
     Args:
+        name: A key of `VENVS`.
         report: Gets the lines that tell how it is going.
 
     Raises:
@@ -471,7 +472,7 @@ def reexec_in_tools(report: Callable[[str], None] = print_line) -> None:
     """
     if os.environ.pop(REEXEC_MARK, None):
         return
-    python = ensure("tools", report=report)
+    python = ensure(name, report=report)
     if Path(sys.prefix).resolve() == python.parent.parent.resolve():
         return
     command = [str(python), *getattr(sys, "orig_argv", ["", *sys.argv])[1:]]
