@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-import unittest
-from pathlib import Path
 from typing import Any, get_args
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.archive import Archive
 from astrbot_plugin_hindsight_memory.commands import Caller, Commands
-from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message
 from astrbot_plugin_hindsight_memory.memory_formatter import Speaker
 from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.status import Status
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
-from fake_bank import FakeBank
+from fake_bank import BankCase
 from support import (
+    ANN,
     NOW,
     Clock,
-    Disk,
-    LogRecords,
+    delivery_of,
     group_origin,
     make_settings,
+    message_of,
     private_origin,
     scope_of,
 )
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-ANN, BEN = Speaker("小明", "#3fa2c1"), Speaker("小红", "#9b1c22")
+BEN = Speaker("小红", "#9b1c22")
 AT = "(2026-01-02T03:04:05+08:00)"
 TEA = f"小明#3fa2c1 {AT}: 我喜欢喝绿茶"
 CAT = f"小红#9b1c22 {AT}: 我养了一只猫"
 CAT_ANSWER = f"助手 {AT}: 猫很可爱"
 
 
-class CommandsCase(unittest.IsolatedAsyncioTestCase):
+class CommandsCase(BankCase):
     """`build` makes the parts as they are after a start."""
 
     async def asyncSetUp(self) -> None:
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.bank = FakeBank()
-        self.client = self.bank.client()
-        self.addAsyncCleanup(self.client.aclose)
-        self.clock, self.wall = Clock(), Clock(1_800_000_000.0)
-        self.disk = Disk()
+        await super().asyncSetUp()
+        self.wall = Clock(1_800_000_000.0)
         self.build()
 
     def build(self, **config: Any) -> None:
@@ -55,16 +48,7 @@ class CommandsCase(unittest.IsolatedAsyncioTestCase):
         client = None if self.settings.problems else self.client
         self.state = ScopeState.load(self.folder, now=self.wall)
         self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
-        self.delivery = Delivery(
-            self.outbox,
-            client,
-            idle_seconds=8,
-            daily_chars=0,
-            monotonic=self.clock,
-            today=self.today,
-            random=lambda: 1.0,
-            logger=LogRecords().logger,
-        )
+        self.delivery = delivery_of(self.outbox, client, self.clock, self.today)
         self.addAsyncCleanup(self.delivery.aclose)
         hasher = self.state.hasher
         self.archive: Archive | None = None
@@ -170,18 +154,7 @@ class CommandsCase(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(answer, Texts(language)(key))
 
     def message(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> Message:
-        values = {
-            "scope": self.scope(),
-            "speaker": ANN,
-            "raw": words,
-            "words": words,
-            "quoted": "",
-            "stored": words,
-            "at": NOW,
-            "texts": Texts("zh"),
-            "bot": Speaker("助手"),
-        }
-        return Message(**values | changes)
+        return message_of(changes.pop("scope", None) or self.scope(), words, **changes)
 
     async def recall(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, **changes))

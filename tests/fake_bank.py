@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import unittest
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import httpx
 from astrbot_plugin_hindsight_memory.scope import Scope
-from support import Answer, FakeServer, reply
+from support import Answer, Clock, Disk, FakeServer, reply
 
 ROOT = "/v1/default/banks/bot/"
 PAGE = 100
@@ -221,3 +224,15 @@ def _found(row: Any, what: str) -> Answer:
     if row is None:
         return reply(404, {"detail": f"{what} not found"})
     return reply(content=row if isinstance(row, dict) else {})
+
+
+class BankCase(unittest.IsolatedAsyncioTestCase):
+    """Has a bank, a client of it, a data folder, and time that stands still."""
+
+    async def asyncSetUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.bank = FakeBank()
+        self.client = self.bank.client()
+        self.addAsyncCleanup(self.client.aclose)
+        self.clock = Clock()
+        self.disk = Disk()

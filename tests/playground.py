@@ -37,16 +37,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Run the playground and return the exit code."""
     options = parse(sys.argv[1:])
-    try:
-        venvs.reexec_in("tools")
+
+    def script() -> int:
         from rig.playground.main import play  # noqa: PLC0415 - needs what was just installed
 
         return play(options)
-    except (venvs.MissingPython, venvs.InstallFailed) as error:
-        print(error)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+
+    return venvs.run_in("tools", script)
 
 
 if __name__ == "__main__":

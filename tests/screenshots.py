@@ -64,15 +64,14 @@ async def make(folder: Path) -> None:
 
 def main() -> int:
     """Make the pictures and return the exit code."""
-    try:
-        venvs.reexec_in("browser")
+
+    def script() -> int:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(make(folder))
-    except (venvs.MissingPython, venvs.InstallFailed) as error:
-        print(error)
-        return 1
-    return 0
+        return 0
+
+    return venvs.run_in("browser", script)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,19 @@ from typing import Any
 
 import httpx
 import plugin
+from astrbot_plugin_hindsight_memory.delivery import Delivery
+from astrbot_plugin_hindsight_memory.events import Message
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient, RecalledMemory
-from astrbot_plugin_hindsight_memory.outbox import Line, TurnRecord
+from astrbot_plugin_hindsight_memory.memory_formatter import Speaker
+from astrbot_plugin_hindsight_memory.outbox import Line, Outbox, TurnRecord
 from astrbot_plugin_hindsight_memory.scope import Hasher, Origin, Scope, Skip
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
+from astrbot_plugin_hindsight_memory.texts import Texts
 
 SCHEMA: dict[str, Any] = json.loads((plugin.CHECKOUT / "_conf_schema.json").read_text("utf-8"))
 NOW = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
 HASHER = Hasher(bytes(32))
+ANN = Speaker("小明", "#3fa2c1")
 WAIT_SECONDS = 10.0
 
 
@@ -69,6 +74,36 @@ def memory_of(text: str, **changes: Any) -> RecalledMemory:
         "score": None,
     }
     return RecalledMemory(**values | changes)
+
+
+def delivery_of(
+    outbox: Outbox, client: HindsightClient | None, clock: Clock, today: Callable[[], str]
+) -> Delivery:
+    return Delivery(
+        outbox,
+        client,
+        idle_seconds=8,
+        daily_chars=0,
+        monotonic=clock,
+        today=today,
+        random=lambda: 1.0,
+        logger=LogRecords().logger,
+    )
+
+
+def message_of(scope: Scope, words: str, **changes: Any) -> Message:
+    values = {
+        "scope": scope,
+        "speaker": ANN,
+        "raw": words,
+        "words": words,
+        "quoted": "",
+        "stored": words,
+        "at": NOW,
+        "texts": Texts("zh"),
+        "bot": Speaker("助手"),
+    }
+    return Message(**values | changes)
 
 
 def turn_of(chat: str = "a" * 32, text: str = "hello", *, urgent: bool = False) -> TurnRecord:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import tempfile
-import unittest
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -22,7 +19,6 @@ from astrbot_plugin_hindsight_memory.archive import (
     Removed,
     SourceLine,
 )
-from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.hindsight_client import (
     HindsightError,
     RecalledMemory,
@@ -32,12 +28,10 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
 from astrbot_plugin_hindsight_memory.outbox import Erasure, Line, Outbox, TurnRecord
 from astrbot_plugin_hindsight_memory.scope import Scope
 from astrbot_plugin_hindsight_memory.texts import Texts
-from fake_bank import FakeBank
+from fake_bank import BankCase
 from support import (
     WAIT_SECONDS,
-    Clock,
-    Disk,
-    LogRecords,
+    delivery_of,
     group_origin,
     private_origin,
     reply,
@@ -68,14 +62,9 @@ def turn(scope: Scope, *texts: str, urgent: bool = True) -> TurnRecord:
     return TurnRecord(scope.chat, header, tuple(map(line_of, texts)), urgent)
 
 
-class ArchiveCase(unittest.IsolatedAsyncioTestCase):
+class ArchiveCase(BankCase):
     async def asyncSetUp(self) -> None:
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.bank = FakeBank()
-        self.client = self.bank.client()
-        self.addAsyncCleanup(self.client.aclose)
-        self.clock = Clock()
-        self.disk = Disk()
+        await super().asyncSetUp()
         self.on_sleep: list[Callable[[], None]] = []
         self.slept: list[float] = []
         self.pause_ends = asyncio.Event()
@@ -87,16 +76,7 @@ class ArchiveCase(unittest.IsolatedAsyncioTestCase):
     def open(self) -> None:
         """The parts as they are after a start."""
         self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
-        self.delivery = Delivery(
-            self.outbox,
-            self.client,
-            idle_seconds=8,
-            daily_chars=0,
-            monotonic=self.clock,
-            today=lambda: "2026-03-04",
-            random=lambda: 1.0,
-            logger=LogRecords().logger,
-        )
+        self.delivery = delivery_of(self.outbox, self.client, self.clock, lambda: "2026-03-04")
         self.archive = Archive(
             self.client,
             self.outbox,

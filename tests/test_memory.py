@@ -32,11 +32,13 @@ from astrbot_plugin_hindsight_memory.outbox import Line, TurnRecord
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
 from support import (
+    ANN,
     NOW,
     Clock,
     FakeServer,
     group_origin,
     make_settings,
+    message_of,
     private_origin,
     recall_results,
     reply,
@@ -45,7 +47,6 @@ from support import (
 )
 
 LONG = "这句话足够长，不需要前面的话。"
-ANN = Speaker("小明", "#3fa2c1")
 BEN = Speaker("小红", "#9b1c22")
 
 
@@ -88,18 +89,7 @@ class MemoryCase(unittest.IsolatedAsyncioTestCase):
         return memory
 
     def message(self, words: str = LONG, scope: Scope | None = None, **changes: Any) -> Message:
-        values = {
-            "scope": scope or self.private,
-            "speaker": ANN,
-            "raw": words,
-            "words": words,
-            "quoted": "",
-            "stored": words,
-            "at": NOW,
-            "texts": Texts("zh"),
-            "bot": Speaker("助手"),
-        }
-        return Message(**values | changes)
+        return message_of(scope or self.private, words, **changes)
 
     async def recall(self, words: str = LONG, scope: Scope | None = None, **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, scope, **changes))

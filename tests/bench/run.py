@@ -48,8 +48,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Run the benchmark and return the exit code."""
     given = parse(sys.argv[1:])
-    try:
-        venvs.reexec_in("tools")
+
+    def script() -> int:
         from bench import suite  # noqa: PLC0415 - needs what was just installed
 
         rows = tuple(row for row in ROWS if row in given.only) if given.only else None
@@ -57,11 +57,8 @@ def main() -> int:
             quick=given.quick, rows=rows, turns=given.turns, rtt=given.rtt, pause=given.pause
         )
         return suite.run(options, given.json)
-    except (venvs.MissingPython, venvs.InstallFailed) as error:
-        print(error)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+
+    return venvs.run_in("tools", script)
 
 
 if __name__ == "__main__":

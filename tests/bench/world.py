@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from rig import venvs
 from rig.astrbot import AstrBot
 from rig.certificates import loopback_tls
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub
+from rig.running import Running
 
 from bench.line import Line
 from bench.options import Options
@@ -44,7 +44,7 @@ class Bot:
     line: Line
 
 
-class World:
+class World(Running):
     """A chat model, a Hindsight server, and the bots; use it with `async with`.
 
     Attributes:
@@ -56,20 +56,9 @@ class World:
 
     def __init__(self, options: Options) -> None:
         """Describe it; entering it starts the model and the server."""
+        super().__init__()
         self.options = options
-        self._exits = contextlib.AsyncExitStack()
         self._bots: dict[Kind, Bot] = {}
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._start()
-        except BaseException:
-            await self._exits.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._exits.aclose()
 
     async def _start(self) -> None:
         names = ["astrbot-latest", "hindsight", *(["astrbot-bench"] * self.options.official)]

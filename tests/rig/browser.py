@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from playwright.async_api import Locator, Page, async_playwright
 
 from rig.dashboard import PASSWORD, USERNAME
+from rig.running import Running
 from rig.stack import CHECKOUT
 
 Locale = Literal["zh-CN", "en-US"]
@@ -66,43 +66,31 @@ def translation_of(name: str, locale: Locale) -> dict[str, Any]:
     return found
 
 
-class Browser:
+class Browser(Running):
     """A browser of its own, without a screen; use it with `async with`."""
 
-    def __init__(self, *, height: int = 900, scale: float = 1) -> None:
+    def __init__(self, *, height: int = 900) -> None:
         """Describe it.
 
         Args:
             height: Of the window, in pixels.
-            scale: Pixels of a screenshot for each of the window.
         """
-        self._view: dict[str, Any] = {
-            "viewport": {"width": 1280, "height": height},
-            "device_scale_factor": scale,
-        }
-        self._exits = contextlib.AsyncExitStack()
+        super().__init__()
+        self._height = height
 
-    async def __aenter__(self) -> Self:
-        """Start it.
-
-        Raises:
-            MissingBrowser: If there is none.
-        """
+    async def _start(self) -> None:
         executable = find_browser()
-        async with self._exits as exits:
-            folder = exits.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            driver = await exits.enter_async_context(async_playwright())
-            self._context = await driver.chromium.launch_persistent_context(
-                folder, executable_path=executable, args=list(_FLAGS), **self._view
-            )
-            exits.push_async_callback(self._context.close)
-            self._context.set_default_timeout(TIMEOUT_MS)
-            self._exits = exits.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close it."""
-        await self._exits.aclose()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        profile = self._exits.enter_context(folder)
+        driver = await self._exits.enter_async_context(async_playwright())
+        self._context = await driver.chromium.launch_persistent_context(
+            profile,
+            executable_path=executable,
+            args=list(_FLAGS),
+            viewport={"width": 1280, "height": self._height},
+        )
+        self._exits.push_async_callback(self._context.close)
+        self._context.set_default_timeout(TIMEOUT_MS)
 
     async def page(self) -> Page:
         """Open an empty page."""

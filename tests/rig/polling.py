@@ -10,20 +10,7 @@ from typing import Any, overload
 
 
 def wait_for[T](predicate: Callable[[], T], timeout: float, what: str, interval: float = 0.05) -> T:
-    """Call a function until it returns something true.
-
-    Args:
-        predicate: What to call.
-        timeout: Seconds until giving up.
-        what: What is awaited, for the message when it does not come.
-        interval: Seconds between two calls.
-
-    Returns:
-        The first true value.
-
-    Raises:
-        AssertionError: If there was none in time.
-    """
+    """Do as `eventually` does, where no event loop runs."""
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import unittest
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from rig import venvs
 from rig.astrbot import AstrBot
@@ -15,6 +14,7 @@ from rig.bank import Bank
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub
 from rig.proxy import RecordingProxy
+from rig.running import Running
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BANK = "live"
@@ -41,7 +41,7 @@ def plugin_config(url: str, api_key: str, **changes: Any) -> Json:
     return config
 
 
-class Stack:
+class Stack(Running):
     """A whole installation on loopback; use it with `async with`.
 
     Attributes:
@@ -76,6 +76,7 @@ class Stack:
             env: Further environment variables for AstrBot.
             settings: Changes to the plugin's settings.
         """
+        super().__init__()
         self._astrbot = astrbot
         self._extraction: Literal["none", "stub"] = extraction
         self._embeddings: Literal["e5", "hashed"] = embeddings
@@ -86,38 +87,19 @@ class Stack:
             "env": env,
         }
         self._settings = settings
-        self._exits = contextlib.AsyncExitStack()
 
-    async def __aenter__(self) -> Self:
-        """Start it."""
-        return await self.start()
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop it."""
-        await self.stop()
-
-    async def start(self) -> Self:
-        """Start every part."""
+    async def _start(self) -> None:
         pythons = await asyncio.to_thread(venvs.ensure_many, [self._astrbot, "hindsight"])
         enter = self._exits.enter_async_context
-        try:
-            self.model = await enter(ModelStub())
-            self.hindsight = await enter(
-                HindsightServer(
-                    pythons["hindsight"], model=self._extraction, embeddings=self._embeddings
-                )
+        self.model = await enter(ModelStub())
+        self.hindsight = await enter(
+            HindsightServer(
+                pythons["hindsight"], model=self._extraction, embeddings=self._embeddings
             )
-            self.proxy = await enter(RecordingProxy(self.hindsight.url))
-            self.bank = await enter(Bank(self.hindsight, BANK))
-            self.bot = await enter(self.another_bot(pythons[self._astrbot]))
-        except BaseException:
-            await self.stop()
-            raise
-        return self
-
-    async def stop(self) -> None:
-        """Stop every part."""
-        await self._exits.aclose()
+        )
+        self.proxy = await enter(RecordingProxy(self.hindsight.url))
+        self.bank = await enter(Bank(self.hindsight, BANK))
+        self.bot = await enter(self.another_bot(pythons[self._astrbot]))
 
     def another_bot(self, python: Path, **settings: Any) -> AstrBot:
         """A further AstrBot that uses the same servers; start it with `async with`.

@@ -76,6 +76,7 @@ VENVS = {
     "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes"),
     "astrbot-bench": Venv((Step("astrbot-bench.txt"),), "2 minutes"),
     "browser": Venv((Step("tools.txt"), Step("browser.txt")), "a minute"),
+    "hindsight-0.9": Venv((Step("hindsight-0.9.txt"),), "2 minutes"),
     "hindsight": Venv(
         (
             Step("hindsight-no-deps.txt", no_deps=True),
@@ -482,3 +483,23 @@ def reexec_in(name: str, report: Callable[[str], None] = print_line) -> None:
     if os.name == "nt":
         sys.exit(subprocess.call(command))
     os.execv(command[0], command)
+
+
+def run_in(name: str, script: Callable[[], int]) -> int:
+    """Run the body of a script in an environment.
+
+    Args:
+        name: A key of `VENVS`.
+        script: Imports what is installed there, and returns the exit code.
+
+    Returns:
+        The exit code; 1 if there is no environment, with the reason printed, 130 after Ctrl-C.
+    """
+    try:
+        reexec_in(name)
+        return script()
+    except (MissingPython, InstallFailed) as error:
+        print_line(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130

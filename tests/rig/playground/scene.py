@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from rig import venvs
 from rig.astrbot import AstrBot
@@ -18,6 +16,7 @@ from rig.playground import friend
 from rig.playground.cast import Fact, Voice
 from rig.polling import eventually
 from rig.proxy import RecordingProxy
+from rig.running import Running
 from rig.stack import CHECKOUT, plugin_config
 
 BANK = "playground"
@@ -56,7 +55,7 @@ class Turn:
     reply: str
 
 
-class Scene:
+class Scene(Running):
     """The running playground; use it with `async with`.
 
     Attributes:
@@ -73,6 +72,7 @@ class Scene:
             account: A Hindsight elsewhere; None to run one here.
             report: Gets the lines that tell how it is going.
         """
+        super().__init__()
         self.model = ModelStub()
         self.model.script = friend.answer
         self.proxy: RecordingProxy | None = None
@@ -80,20 +80,6 @@ class Scene:
         self._server: HindsightServer | None = None
         self._account = account
         self._report = report
-        self._exits = contextlib.AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        """Start every part."""
-        try:
-            await self._start()
-        except BaseException:
-            await self._exits.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop every part."""
-        await self._exits.aclose()
 
     @property
     def makeshift(self) -> bool:

@@ -1,4 +1,4 @@
-"""Lint, format and types."""
+"""Lint, format, types, and code that stands in two places."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ PACKAGE = "astrbot_plugin_hindsight_memory"
 BORDER = "main"
 """The one module that talks to AstrBot, which has no complete types."""
 
+DUPLICATE_LINES = 6
+"""So many lines alike in two files are one too many; imports, comments and docstrings are free."""
+
 _TYPES = CHECKOUT / ".cache" / "types"
 
 
@@ -27,7 +30,19 @@ def _commands() -> dict[str, list[str]]:
         "format": ["ruff", "format", "--check", "."],
         "types of the plugin": ["mypy", *cache, *named],
         "types of the rig": ["mypy", *cache, "--package", "rig", "--package", "bench"],
+        "duplicates": [
+            "pylint",
+            "--disable=all",
+            "--enable=duplicate-code",
+            f"--min-similarity-lines={DUPLICATE_LINES}",
+            *_sources(),
+        ],
     }
+
+
+def _sources() -> list[str]:
+    files = [CHECKOUT.glob("*.py"), *((CHECKOUT / one).rglob("*.py") for one in ("tests", "tools"))]
+    return sorted(str(file.relative_to(CHECKOUT)) for found in files for file in found)
 
 
 def _link_package() -> None:
