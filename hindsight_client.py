@@ -41,6 +41,9 @@ REFLECT_SECONDS = 90.0
 PROFILE_TOKENS = 512
 PROFILE_REFRESH_SECONDS = 600
 
+PROFILE_PENDING = "Generating content..."
+"""What Hindsight 0.9 gives as the text of a mental model that it is still making."""
+
 _MISSING = ("Bank ", "Document ", "Mental model ", "Memory ", "Operation ")
 """How Hindsight's own sentences about a missing thing begin (1.1.0)."""
 
@@ -524,7 +527,10 @@ class HindsightClient:
             HindsightError: As the module's docstring says.
         """
         answer = await self._request("GET", self._profile(profile_id), missing_is_empty=True)
-        return None if answer.status == 404 else str(answer.content.get("content") or "")
+        if answer.status == 404:
+            return None
+        text = str(answer.content.get("content") or "")
+        return "" if text.strip() == PROFILE_PENDING else text
 
     async def delete_profile(self, profile_id: str) -> None:
         """Deletes a mental model, which would keep its text when its sources are gone.

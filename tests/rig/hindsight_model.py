@@ -43,6 +43,10 @@ _LABELLED = re.compile(
     (?::\s|：)\s*(?P<said>\S.*)$""",
     re.VERBOSE,
 )
+# Hindsight 1.x says "the following chunk" and "Content:", 0.9 the other words.
+_EXTRACTION = re.compile(
+    r"Extract facts from the following (?:text )?chunk.*?\n(?:Content|Text):\n(.*)", re.DOTALL
+)
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NEW_FACT = re.compile(rf"^\s*-?\s*\[({_UUID})\] (.*)$", re.MULTILINE)
 _OBSERVATION = re.compile(rf'"id":\s*"({_UUID})",\s*"text":\s*("(?:[^"\\]|\\.)*")')
@@ -120,9 +124,8 @@ def _pieces(text: str) -> list[str]:
 # Facts of a stored text
 
 
-def extract_facts(prompt: str) -> dict[str, Any]:
-    """Make one fact of each line of the text that an extraction prompt holds."""
-    content = prompt.partition("Content:\n")[2].strip()
+def extract_facts(content: str) -> dict[str, Any]:
+    """Make one fact of each line of a stored text."""
     return {"facts": [_fact(line) for line in _turns(content) or _lines(content)]}
 
 
@@ -291,8 +294,8 @@ def reply_to(request: dict[str, Any], mode: str) -> Reply:
         return _json_reply("consolidation", consolidate(prompt, mode))
     if "reconcile long-term memory observations" in prompt:
         return _json_reply("dedup", {"action": "keep", "text": "", "reason": "distinct"})
-    if "Extract facts from the following chunk" in prompt:
-        return _json_reply("extraction", extract_facts(prompt))
+    if extraction := _EXTRACTION.search(prompt):
+        return _json_reply("extraction", extract_facts(extraction[1].strip()))
     if '{"operations":' in system:
         return _json_reply("page", edit_page(prompt))
     return Reply("other", text="ok")
