@@ -33,6 +33,9 @@ ACCESS_CAP_SECONDS = 900.0
 AGE_EVERY_SECONDS = 60.0
 MAX_AGE_SECONDS = 14 * 24 * 3600.0
 MAX_UNSAVED_TURNS = 1000
+SYNC_SECONDS = 1.0
+"""The longest time after a commit until the disk has it; a commit itself waits for no disk."""
+
 STEP_SECONDS = 30.0
 """The longest time between two steps; short enough to notice the next day for the daily cap."""
 
@@ -124,6 +127,7 @@ class Delivery:
         self._commits: set[asyncio.Task[None]] = set()
         self._lost = 0
         self._aged_at = monotonic()
+        self._sync_at: float | None = None
         self._last_sent_at: float | None = None
 
     @property
@@ -171,6 +175,7 @@ class Delivery:
         """
         try:
             await self._save_turns()
+            await self._sync()
             await self._grow_older()
             await self._seal_idle()
             await self._start_sending()
@@ -247,6 +252,8 @@ class Delivery:
             for _ in turns:
                 self._unsaved.popleft()
         self._disk_recovered()
+        if self._sync_at is None:
+            self._sync_at = self._monotonic() + SYNC_SECONDS
         for place in places:
             self._idle_at.pop(place.window_id, None)
             if not place.sealed:
@@ -261,6 +268,11 @@ class Delivery:
         if self._disk_fault:
             self._logger.info("the outbox can be written again")
         self._disk_fault = False
+
+    async def _sync(self) -> None:
+        if self._sync_at is not None and self._sync_at <= self._monotonic():
+            self._sync_at = None
+            await self._outbox.sync()
 
     async def _grow_older(self) -> None:
         now = self._monotonic()
@@ -384,6 +396,7 @@ class Delivery:
         now = self._monotonic()
         times = [*self._idle_at.values(), self._hold.backoff.not_before]
         times += [b.not_before for b in self._chats.values()]
+        times += [self._sync_at] if self._sync_at is not None else []
         coming = [at - now for at in times if at > now]
         if self._unsaved:
             coming.append(1.0)

@@ -22,6 +22,7 @@ from astrbot_plugin_hindsight_memory.delivery import (
     CONCURRENCY,
     MAX_AGE_SECONDS,
     STEP_SECONDS,
+    SYNC_SECONDS,
     Delivery,
 )
 from astrbot_plugin_hindsight_memory.outbox import Outbox, OutboxFigures
@@ -40,6 +41,10 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         self.log = LogRecords()
         self.today = "2026-03-04"
         self.jitter = 1.0
+        self.sync_after(0.0)  # at the next step, which is then due for nothing else
+
+    def sync_after(self, seconds: float) -> None:
+        self.enterContext(mock.patch.object(delivery_module, "SYNC_SECONDS", seconds))
 
     async def asyncSetUp(self) -> None:
         self.client = self.server.client()
@@ -66,6 +71,12 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
     async def reopen(self, **named: Any) -> None:
         await self.close()
         self.delivery = self.open(**named)
+
+    async def reopen_with(self, **changes: Any) -> None:
+        """Reopens as AstrBot does once the settings of the connection are saved."""
+        self.client = self.server.client(**changes)
+        self.addAsyncCleanup(self.client.aclose)
+        await self.reopen()
 
     async def add(self, *texts: str, chat: str = A, urgent: bool = True) -> None:
         for text in texts:
@@ -141,6 +152,21 @@ class SendingTest(DeliveryCase):
         await self.reopen()
         await self.step()
         self.assertEqual(self.said(), ["1"])
+
+    async def test_what_was_queued_for_another_server_goes_to_the_one_set_now(self) -> None:
+        old, self.server.otherwise = self.server, lambda _: reply(503)
+        await self.add("1", "2")
+        await self.add("3", chat=B, urgent=False)
+        await self.step()
+        self.server = FakeServer()
+        await self.reopen_with(api_base="http://other.test")
+        await self.delivery.start()
+        await self.all_steps()
+        self.assertEqual(sorted(self.said()), ["1", "2", "3"])
+        self.assertEqual({one.url.host for one in self.server.requests}, {"other.test"})
+        self.assertEqual(len(old.requests), 1)
+        figures = await self.figures()
+        self.assertEqual((figures.waiting, figures.open_turns), (0, 0))
 
     async def test_two_at_a_time_and_one_of_each_chat(self) -> None:
         self.server.gate.clear()
@@ -292,6 +318,18 @@ class RefusedTest(DeliveryCase):
                 self.assertEqual(self.said(), ["1", "1", "2"])
                 self.assertEqual(self.delivery.state.stopped, "")
 
+    async def test_another_key_is_tried_at_once(self) -> None:
+        self.server.script.append(reply(401))
+        await self.add("1")
+        await self.step()
+        self.assertEqual(self.delivery.state.stopped, "unauthorized")
+        await self.reopen_with(api_key="hsk_another")
+        await self.step()
+        self.assertEqual(self.said(), ["1", "1"])
+        keys = [one.headers["authorization"] for one in self.server.requests]
+        self.assertEqual(keys, ["Bearer hsk_key", "Bearer hsk_another"])
+        self.assertEqual((await self.figures()).waiting, 0)
+
     async def test_access_is_tried_ever_more_rarely(self) -> None:
         self.server.otherwise = lambda _: reply(401)
         await self.add("1")
@@ -402,6 +440,21 @@ class AgeTest(DeliveryCase):
         figures = await self.figures()
         self.assertEqual((figures.dropped, figures.waiting), (1, 1))
         self.assertTrue([x for x in self.log.lines(logging.WARNING) if "1 windows" in x])
+
+
+class SyncTest(DeliveryCase):
+    async def test_disk_has_a_turn_a_second_after_its_commit(self) -> None:
+        self.sync_after(SYNC_SECONDS)
+        synced = self.enterContext(mock.patch.object(self.outbox, "sync", wraps=self.outbox.sync))
+        await self.add("1", urgent=False)
+        self.assertLessEqual(await self.delivery.step(), SYNC_SECONDS)
+        self.clock.now += SYNC_SECONDS / 2
+        await self.add("2", urgent=False)
+        await self.delivery.step()
+        synced.assert_not_called()
+        self.clock.now += SYNC_SECONDS / 2
+        self.assertGreater(await self.delivery.step(), SYNC_SECONDS)
+        synced.assert_called_once()
 
 
 class DiskTest(DeliveryCase):
