@@ -452,7 +452,7 @@ class Commands:
                 request.argument, request.scope.read_tags(match_umo=self._match_umo)
             )
         except RequestRejectedError as error:
-            return texts("no_model" if error.status == 400 else error.reason)
+            return texts(error.reason)
         lines = [neutralise(line) for line in answer.text.splitlines() if line.strip()]
         if answer.memories:
             lines.append(texts("ask_basis"))
@@ -468,7 +468,7 @@ class Commands:
         try:
             text = await self._archive.profile(request.scope, texts)
         except RequestRejectedError as error:
-            return texts("no_model" if error.status == 400 else error.reason)
+            return texts(error.reason)
         lines = [neutralise(line) for line in text.splitlines() if line.strip()]
         return "\n".join(lines) or texts("profile_being_made")
 

@@ -180,8 +180,7 @@ class EventReader:
         text = plain_speech(text)
         if self._privacy.redact_secrets:
             text = redact_secrets(text, self._texts)
-        if self._privacy.redact_contacts:
-            text = redact_contacts(text, self._texts)
+        text = self._without_contacts(text)
         text = _MENTION.sub(self._mention, without_forgery(text))
         text = replace_ids(text, self._labels(), self._written_names)
         for name in self._hidden_names:
@@ -226,7 +225,11 @@ class EventReader:
         shown = replace_ids(neutralise(name or ""), dict.fromkeys(self._ids, ""))
         if len(shown) >= MIN_ID_CHARS and any(i.startswith(shown) for i, _ in self._everybody()):
             shown = ""  # Lark and LINE take the beginning of the id for a name
-        return clean_name(redact_secrets(shown, self._texts), self._texts(fallback))
+        shown = self._without_contacts(redact_secrets(shown, self._texts))
+        return clean_name(shown, self._texts(fallback))
+
+    def _without_contacts(self, text: str) -> str:
+        return redact_contacts(text, self._texts) if self._privacy.redact_contacts else text
 
     def _chat_names(self) -> dict[str, str]:
         """What to write for the ids of the chat and for the long numbers they are made of.

@@ -111,8 +111,8 @@ class TypedAsCommand(filter.CustomFilter):
             return True
         prefixes = [re.escape(prefix) for prefix in cfg["wake_prefix"] if prefix]
         raw = event.message_obj.message_str or ""
-        typed = rf"(?:{'|'.join(prefixes)})\s*{COMMAND}"
-        return not prefixes or re.search(typed, raw) is not None
+        typed = rf"\s*(?:{'|'.join(prefixes)})\s*{COMMAND}"
+        return not prefixes or re.match(typed, raw) is not None
 
 
 class WokenInPrivateOrByName(filter.CustomFilter):
@@ -239,12 +239,13 @@ class HindsightMemory(Star):
     @filter.on_llm_request(priority=HOOK_PRIORITY)
     async def inject(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
         """Adds what was recalled to the request as a temporary part."""
-        if event.get_extra(TURN_EXTRA) is None and self._is_running and await self._turn(event):
-            # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
-            self._memory.skip(Skip.FOREIGN_RUNNER)
-        turn = _turn_of(event)
+        is_foreign = event.get_extra(TURN_EXTRA) is None and self._is_running
+        turn = await self._turn(event) if is_foreign else _turn_of(event)
         if turn is None:
             return
+        if is_foreign:
+            # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
+            self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
         turn.asked = True
         self._start(self._ask_bot_name(event))
         self._working[event.unified_msg_origin] = turn
@@ -319,7 +320,7 @@ class HindsightMemory(Star):
         """Decides once per event whether it has memory, and leaves the result on the event."""
         scope = await self._admitted(event)
         if isinstance(scope, Skip):
-            self._memory.skip(scope)
+            self._memory.skip(scope, self._scope(event))
             event.set_extra(TURN_EXTRA, scope)
             return None
         reader = self._reader(event, scope)

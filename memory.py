@@ -250,9 +250,11 @@ class ChatMemory:
             return Skip.CHAT_OFF
         return Skip.PAUSED if self._state.is_paused(scope) else scope
 
-    def skip(self, reason: Skip) -> None:
-        """Counts a message that is answered without memory."""
+    def skip(self, reason: Skip, scope: Scope | Skip) -> None:
+        """Counts a message that is answered without memory, and notes why for its chat."""
         self.figures.skips[reason] += 1
+        if isinstance(scope, Scope):
+            self._skipped.put(scope.chat, reason)
 
     def report(self, scope: Scope) -> RecallReport | None:
         """The last recall of this chat since the start."""
@@ -271,10 +273,10 @@ class ChatMemory:
         """
         query = self._query(message)
         if not query:
-            self._skip_recall(message.scope, Skip.NO_WORDS)
+            self.skip(Skip.NO_WORDS, message.scope)
             return None
         if self._client is None or not self.breaker.enter():
-            self._skip_recall(message.scope, Skip.BREAKER_OPEN)
+            self.skip(Skip.BREAKER_OPEN, message.scope)
             return None
         task = asyncio.create_task(self._recall(self._client, message, query))
         self._running.add(task)
@@ -360,10 +362,6 @@ class ChatMemory:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
-
-    def _skip_recall(self, scope: Scope, reason: Skip) -> None:
-        self.skip(reason)
-        self._skipped.put(scope.chat, reason)
 
     def _recall_ended(self, task: asyncio.Task[str]) -> None:
         self._running.discard(task)

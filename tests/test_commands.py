@@ -367,6 +367,16 @@ class NoMemoryTest(CommandsCase):
             answer = await self.ask("recall 茶", scope)
             self.assertEqual(answer, texts("no_memory_here", reason=texts(reason)))
 
+    async def test_memories_stay_where_the_settings_exclude_the_chat(self) -> None:
+        for scope in (self.scope(), self.private_scope()):
+            self.bank.store(scope, TEA)
+        self.build(enable_private_memory=False, enable_group_memory=False)
+        for scope in (self.scope(), self.private_scope()):
+            with self.subTest(scope.kind):
+                self.assertIn("绿茶", await self.ask("list", scope))
+        await self.send()
+        self.assertEqual(self.bank.asked("DELETE"), [])
+
     async def test_incomplete_settings_say_what_to_do(self) -> None:
         self.build(api_key="", bank_id="")
         for language in LANGUAGES:
@@ -474,6 +484,15 @@ class WhyTest(CommandsCase):
             self.assertIn(text, block)
         self.assertEqual(block.count("\n- "), 3)
 
+    async def test_after_a_message_without_memory(self) -> None:
+        self.bank.store(self.scope(), TEA)
+        await self.recall()
+        self.memory.skip(Skip.SESSION_RULE, self.scope())
+        for language in LANGUAGES:
+            texts = Texts(language)
+            reason = texts("why_failed", reason=texts(Skip.SESSION_RULE))
+            self.assertEqual(await self.ask("why", language=language), reason)
+
     async def test_what_did_not_fit_is_not_told(self) -> None:
         self.build(recall={"max_tokens": 256})
         self.bank.store(
@@ -542,10 +561,13 @@ class AskTest(CommandsCase):
 
     async def test_server_without_a_model(self) -> None:
         for words in ("ask 茶？", "profile"):
-            self.bank.fail(lambda: reply(400, {"detail": "no LLM"}))
-            await self.expect(words, "no_model")
-            self.bank.fail(lambda: reply(422))
-            await self.expect(words, "rejected")
+            for answer, key in (
+                (reply(400, {"detail": "Reflect requires an LLM provider"}), "no_model"),
+                (reply(400, {"detail": "Query too long: 600 tokens"}), "query_too_long"),
+                (reply(422), "rejected"),
+            ):
+                self.bank.fail(lambda answer=answer: answer)
+                await self.expect(words, key)
 
 
 class ProfileTest(CommandsCase):
@@ -765,6 +787,14 @@ class ForgetTest(CommandsCase):
         await self.ask("list 猫很可爱", speaker=BEN)
         await self.ask("forget 1", is_manager=False, speaker=BEN)
         self.assertEqual(await self.stored(), [CAT])
+
+    async def test_member_may_forget_what_is_anothers_where_members_may_manage(self) -> None:
+        self.build(commands={"members_may_manage": True})
+        self.bank.store(self.scope(), TEA, CAT)
+        await self.ask("list 猫")
+        answer = await self.ask("forget 1", is_manager=False)
+        self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
+        self.assertEqual(await self.stored(), [TEA])
 
     async def test_member_may_not_forget_what_is_anothers(self) -> None:
         about = f"小红#9b1c22 {AT}: 小明#3fa2c1 (真的) 怕冷"

@@ -298,6 +298,25 @@ class PrivacyTest(unittest.TestCase):
         message = read("对", quote(text="我喜欢茶"))
         self.assertEqual(message.quoted, "我喜欢茶")
 
+    def test_contacts_in_a_name(self) -> None:
+        for privacy, shown in (({}, True), ({"redact_contacts": True}, False)):
+            with self.subTest(privacy=privacy):
+                event = FakeEvent("你好", sender_name="老王13800138000")
+                stored = reader_of(event, **privacy).message(NOW).speaker.name
+                self.assertEqual("13800138000" in stored, shown)
+                self.assertIn("老王", stored)
+
+    def test_secrets_in_names_go_whatever_the_settings_say(self) -> None:
+        key = "sk-a1B2c3D4e5F6g7H8i9J0"
+        parts = (at(BEN, key), at(BOT, key), quote(BEN, key, "早"))
+        event = FakeEvent(f"问 {BEN}", *parts, sender_name=key)
+        for redact in (True, False):
+            with self.subTest(redact=redact):
+                message = reader_of(event, redact_secrets=redact).message(NOW)
+                told = f"{message.speaker} {message.bot} {message.words} {message.stored}"
+                self.assertNotIn(key, told)
+                self.assertEqual(message.speaker.name, "密钥已隐藏")
+
     def test_secrets_and_contacts(self) -> None:
         event = FakeEvent("密码是 hunter2hunter2，电话 13800138000")
         for privacy, secret, phone in (

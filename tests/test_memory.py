@@ -134,8 +134,17 @@ class AdmitTest(MemoryCase):
 
     async def test_skips_are_counted_by_reason(self) -> None:
         for reason in (Skip.CHAT_OFF, Skip.CHAT_OFF, Skip.SYNTHETIC):
-            self.memory.skip(reason)
+            self.memory.skip(reason, self.private)
         self.assertEqual(self.memory.figures.skips, {Skip.CHAT_OFF: 2, Skip.SYNTHETIC: 1})
+
+    async def test_latest_skip_of_a_chat_is_noted_until_the_next_recall(self) -> None:
+        await self.recall()
+        self.memory.skip(Skip.PAUSED, self.private)
+        self.memory.skip(Skip.DENIED, Skip.DENIED)
+        self.assertEqual(self.memory.skipped(self.private), Skip.PAUSED)
+        self.assertIsNone(self.memory.skipped(self.group))
+        await self.recall()
+        self.assertIsNone(self.memory.skipped(self.private))
 
 
 class RecallTest(MemoryCase):

@@ -175,7 +175,7 @@ class StatusTest(CommandsCase):
         await self.expect_line("status_moved_aside", name=figures.moved_aside)
 
     async def test_skips_failures_and_breaker(self) -> None:
-        self.memory.skip(Skip.NO_WORDS)
+        self.memory.skip(Skip.NO_WORDS, self.private)
         self.bank.otherwise = lambda _: reply(500)
         for _ in range(BREAKER_FAILURES):
             await self.recall(scope=self.private_scope())
@@ -303,7 +303,11 @@ class ReportTest(CommandsCase):
     async def test_nothing_in_it_names_anybody(self) -> None:
         chats = {"allow_chats": ["70001", "bot:GroupMessage:70001"], "deny_chats": ["10086"]}
         self.build(
-            api_key="hsk_secret", bank_id="my-own-bank", privacy=chats, language="hsk_secret"
+            api_base="https://own.example",
+            api_key="hsk_secret",
+            bank_id="my-own-bank",
+            privacy=chats,
+            language="hsk_secret",
         )
         await self.memory.remember([self.message("我的秘密是绿茶")], "好的", self.message().at)
         await self.recall("我的秘密是什么呢")
@@ -311,7 +315,7 @@ class ReportTest(CommandsCase):
         salt = (self.folder / SALT_FILE).read_text().strip()
         for secret in (
             *("hsk_secret", "my-own-bank", "70001", "10086", "GroupMessage", "20001", "秘密"),
-            *(self.scope().chat, self.scope().tags[2], salt, "小明", "3fa2c1"),
+            *(self.scope().chat, self.scope().tags[2], salt, "小明", "3fa2c1", "own.example"),
         ):
             with self.subTest(secret):
                 self.assertNotIn(secret, report)
@@ -319,9 +323,10 @@ class ReportTest(CommandsCase):
         self.assertEqual(content["settings"]["privacy"]["allow_chats"], 2)
         self.assertEqual(content["settings"]["privacy"]["deny_chats"], 1)
         self.assertEqual(content["settings"]["replaced"], ["language"])
+        self.assertEqual(content["settings"]["api_base"], "own")
 
     async def test_what_a_maintainer_wants_to_know(self) -> None:
-        self.memory.skip(Skip.NO_WORDS)
+        self.memory.skip(Skip.NO_WORDS, self.private)
         await self.recall()
         await self.delivery.add(turn_of())
         content = json.loads(await self.report())
