@@ -64,16 +64,18 @@ class Venv:
     Attributes:
         steps: The calls of pip that fill it, in order.
         about: How long that takes, in words.
+        oldest: Whether it is made from the oldest Python that will do, to test with that one too.
     """
 
     steps: tuple[Step, ...]
     about: str
+    oldest: bool = False
 
 
 VENVS = {
     "tools": Venv((Step("tools.txt"),), "half a minute"),
     "astrbot-latest": Venv((Step("astrbot-latest.txt"),), "2 minutes"),
-    "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes"),
+    "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes", oldest=True),
     "astrbot-bench": Venv((Step("astrbot-bench.txt"),), "2 minutes"),
     "browser": Venv((Step("tools.txt"), Step("browser.txt")), "a minute"),
     "hindsight-0.9": Venv((Step("hindsight-0.9.txt"),), "2 minutes"),
@@ -127,6 +129,26 @@ def _find_python(minimum: tuple[int, int], exact: tuple[int, int] | None) -> Pat
         if version is not None and (version == exact if exact else version >= minimum):
             return candidate
     raise MissingPython(_how_to_get(minimum, exact))
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
+def find_pythons() -> dict[tuple[int, int], Path]:
+    """Find a Python of each minor version that will do.
+
+    Returns:
+        The interpreters' paths by version, the oldest version first.
+
+    Raises:
+        MissingPython: If there is none.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for candidate in _candidates(None):
+        version = python_version(candidate)
+        if version is not None and version >= MINIMUM:
+            found.setdefault(version, candidate)
+    if not found:
+        raise MissingPython(_how_to_get(MINIMUM, None))
+    return dict(sorted(found.items()))
 
 
 def _candidates(exact: tuple[int, int] | None) -> Iterator[Path]:
@@ -237,7 +259,7 @@ def ensure(
 
     Args:
         name: A key of `VENVS`.
-        python: The interpreter to make it from; None for whatever `find_python` finds.
+        python: The interpreter to make it from; None for whatever is found.
         report: Gets the lines that tell how it is going.
 
     Returns:
@@ -247,7 +269,9 @@ def ensure(
         MissingPython: If there is no Python to make it from.
         InstallFailed: If it could not be made.
     """
-    if python is None:
+    if python is None and VENVS[name].oldest:
+        python = next(iter(find_pythons().values()))
+    elif python is None:
         ready = _any_ready(name)
         if ready:
             return ready
@@ -274,7 +298,7 @@ def ensure_many(
 
     Args:
         names: Keys of `VENVS`.
-        python: The interpreter to make them from; None for whatever `find_python` finds.
+        python: The interpreter to make them from; None for whatever is found.
         report: Gets the lines that tell how it is going.
         workers: How many are made at once.
 

@@ -15,7 +15,7 @@ from rig import venvs
 from rig.signals import stopping_on_signals
 from rig.suite.checks import run_checks
 from rig.suite.counts import Counts, Tally
-from rig.suite.jobs import CHECKOUT, TESTS, Job, run_job, run_jobs
+from rig.suite.jobs import CHECKOUT, TESTS, Job, run_jobs
 
 LIVE = TESTS / "live"
 HOST = TESTS / "host"
@@ -53,7 +53,7 @@ async def _run(options: argparse.Namespace, tally: Tally) -> None:
         if options.checks:
             await run_checks(tally, report)
         if options.unit:
-            await _unit(tally)
+            await _unit(options.jobs, tally)
         if options.live is not None:
             await _live(options, tally)
 
@@ -61,26 +61,42 @@ async def _run(options: argparse.Namespace, tally: Tally) -> None:
 # --- Unit tests -----------------------------------------------------------------------------------
 
 
-async def _unit(tally: Tally) -> None:
-    """Run the unit tests: every warning is an error, and the plugin's coverage is measured."""
+async def _unit(workers: int, tally: Tally) -> None:
+    """Run the unit tests on every Python there is, and measure the plugin's coverage on one."""
+    try:
+        others = await asyncio.to_thread(_other_pythons)
+    except venvs.InstallFailed as error:
+        _give_up(error, tally)
+        return
     with tempfile.TemporaryDirectory(prefix="rig-coverage-") as folder:
         data = f"--data-file={folder}/coverage"
         measured = f"--include={CHECKOUT}/*.py"
-        measuring = ("-m", "coverage", "run", "--branch", data, measured)
-        job = Job(
-            "unit tests",
-            TESTS,
-            "test*.py",
-            python=(sys.executable, "-W", "error", *measuring),
-            options=("--strict",),
-        )
-        report(f"\n===== {job.title} =====")
-        tally.add(await run_job(job, report))
+        jobs = [_unit_job(sys.executable, "-m", "coverage", "run", "--branch", data, measured)]
+        jobs += [_unit_job(str(python)) for python in others]
+        await run_jobs(jobs, workers, tally, report)
         least = f"--fail-under={LEAST_COVERAGE}"
         reporting = (sys.executable, "-m", "coverage", "report", data, least)
         process = await asyncio.create_subprocess_exec(*reporting, cwd=CHECKOUT)
         enough = await process.wait() == 0
         tally.add(Counts(passed=int(enough), failed=int(not enough)))
+
+
+def _other_pythons() -> list[Path]:
+    """Return a Python with the tools for each version but the running one."""
+    found = venvs.find_pythons().items()
+    return [venvs.ensure("tools", one) for version, one in found if version != sys.version_info[:2]]
+
+
+def _unit_job(python: str, *measuring: str) -> Job:
+    """Return the unit tests, in which every warning is an error."""
+    title = f"unit tests in {Path(python).parent.parent.name}"
+    command = (python, "-W", "error", *measuring)
+    return Job(title, TESTS, "test*.py", python=command, options=("--strict",))
+
+
+def _give_up(error: Exception, tally: Tally) -> None:
+    report(f"FAILED: {error}")
+    tally.add(Counts(failed=1))
 
 
 # --- Live tests -----------------------------------------------------------------------------------
@@ -102,8 +118,7 @@ async def _live(options: argparse.Namespace, tally: Tally) -> None:
     try:
         pythons = await asyncio.to_thread(venvs.ensure_many, needed, report=report)
     except (venvs.MissingPython, venvs.InstallFailed) as error:
-        report(f"FAILED: {error}")
-        tally.add(Counts(failed=1))
+        _give_up(error, tally)
         return
     alone = [file for file in modules if runs_alone(file)]
     together = [file for file in modules if file not in alone]
