@@ -29,6 +29,7 @@ class Inert:
         return self
 
     def __call__(self, *_: Any, **__: Any) -> Self:
+        """Return itself."""
         return self
 
     def __await__(self) -> Generator[Any, Any, Self]:

@@ -19,7 +19,7 @@ import traceback
 import unittest
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, override
 
 from rig.suite.counts import Counts
 
@@ -46,32 +46,39 @@ class Result(unittest.TextTestResult):
         before = self._outcomes.get(name, outcome)
         self._outcomes[name] = max(before, outcome, key=lambda one: _WEIGHT[one])
 
-    def addSuccess(self, test: Any) -> None:  # noqa: N802
+    @override
+    def addSuccess(self, test: Any) -> None:
         super().addSuccess(test)
         self._note(test, "passed")
 
-    def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+    @override
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
         super().addExpectedFailure(test, err)
         self._note(test, "passed")
 
-    def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
+    @override
+    def addUnexpectedSuccess(self, test: Any) -> None:
         super().addUnexpectedSuccess(test)
         self._note(test, "failed")
 
-    def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+    @override
+    def addFailure(self, test: Any, err: Any) -> None:
         super().addFailure(test, err)
         self._note(test, "failed")
 
-    def addError(self, test: Any, err: Any) -> None:  # noqa: N802
+    @override
+    def addError(self, test: Any, err: Any) -> None:
         super().addError(test, err)
         self._note(test, "failed")
 
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+    @override
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         super().addSubTest(test, subtest, err)
         if err is not None:
             self._note(test, "failed")
 
-    def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
+    @override
+    def addSkip(self, test: Any, reason: str) -> None:
         super().addSkip(test, reason)
         self._note(getattr(test, "test_case", test), "skipped")
 
