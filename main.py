@@ -41,7 +41,7 @@ from .outbox import Outbox, outbox_exists
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip, is_listed
 from .settings import load_settings
 from .status import Status
-from .texts import Texts, choose_language
+from .texts import Texts, choose_language, in_both
 
 TURN_EXTRA = f"{PLUGIN}_turn"
 COMMAND = "hindsight"
@@ -224,7 +224,7 @@ class HindsightMemory(Star):
         if self._client:
             await self._client.aclose()
 
-    @filter.on_waiting_llm_request(priority=HOOK_PRIORITY)
+    @filter.on_waiting_llm_request(priority=HOOK_PRIORITY, desc=in_both("about_waiting"))
     async def begin_recall(self, event: AstrMessageEvent) -> None:
         """Starts the recall before AstrBot prepares the request, which hides the round trip."""
         if not self._is_running:
@@ -236,7 +236,7 @@ class HindsightMemory(Star):
             if turn:
                 turn.recall = self._memory.start_recall(turn.message)
 
-    @filter.on_llm_request(priority=HOOK_PRIORITY)
+    @filter.on_llm_request(priority=HOOK_PRIORITY, desc=in_both("about_request"))
     async def inject(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
         """Adds what was recalled to the request as a temporary part."""
         is_foreign = event.get_extra(TURN_EXTRA) is None and self._is_running
@@ -252,8 +252,8 @@ class HindsightMemory(Star):
         if block := await _finished(turn.recall):
             req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
-    @filter.event_message_type(filter.EventMessageType.ALL)
     @filter.custom_filter(WokenInPrivateOrByName)
+    @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_follow_up"))
     async def note_follow_up(self, event: AstrMessageEvent) -> None:
         """Notes what is said to the bot while it works for the same person.
 
@@ -265,7 +265,7 @@ class HindsightMemory(Star):
             if message.speaker.pseudonym == turn.message.speaker.pseudonym:
                 turn.follow_ups.append(message)
 
-    @filter.on_agent_done(priority=HOOK_PRIORITY)
+    @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
         turn = _turn_of(event)
@@ -301,9 +301,9 @@ class HindsightMemory(Star):
             await self._memory.remember([first, *joined], answer, self._now())
 
     @filter.custom_filter(TypedAsCommand)
-    @filter.command(COMMAND)
+    @filter.command(COMMAND, desc=in_both("about_command"))
     async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
-        """Hindsight 长期记忆：status 状态 | recall 回忆 | list 列表 | help 全部命令。"""
+        """Answers the command, also where it stands alone; the model never sees it."""
         plugin = self if self._is_running else await self._successor()
         if plugin:
             async for answer in plugin.answer(event, words):

@@ -10,8 +10,10 @@ import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from rig import venvs
 from rig.astrbot import PLUGIN, AstrBot
 from rig.browser import Browser, Locale, SettingsDialog, WebInterface, translation_of
@@ -115,6 +117,18 @@ class SettingsPageTest(StackTest):
     async def status(self) -> list[str]:
         answer = await self.bot.onebot.ask_private(PERSON, "/hindsight status")
         return answer.split("\n")
+
+    async def test_what_it_does_is_told_in_both_languages(self) -> None:
+        async with Browser() as browser:
+            web = WebInterface(await browser.page(), self.bot.dashboard.url)
+            await web.login()
+            shown = await (await web.about()).inner_text()
+        for language in get_args(Language):
+            texts = Texts(language)
+            for key in ("waiting", "request", "follow_up", "done", "command"):
+                with self.subTest(language=language, key=key):
+                    self.assertIn(texts(f"about_{key}"), shown)
+        self.assertIn("五步开始", shown)
 
     async def test_the_key_is_masked(self) -> None:
         async with Browser() as browser:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from playwright.async_api import Locator, Page, async_playwright
 
+from rig.astrbot import PLUGIN
 from rig.dashboard import PASSWORD, USERNAME
 from rig.running import Running
 from rig.stack import CHECKOUT
@@ -137,6 +138,13 @@ class WebInterface:
         dialog = SettingsDialog(self._dialog(), self._locale)
         await dialog.row("api_key").wait_for()
         return dialog
+
+    async def about(self) -> Locator:
+        """Open the page of the plugin: what it is and does, and its README."""
+        await self.page.goto(f"{self._url}/#/extension/plugins/{PLUGIN}")
+        readme = self.page.get_by_role("heading", name="Hindsight").last
+        await readme.wait_for()
+        return self.page.locator("body")
 
     def _dialog(self) -> Locator:
         return self.page.locator(".v-dialog.v-overlay--active").last

@@ -75,7 +75,11 @@ async def _succeeds(command: list[str], report: Callable[[str], None]) -> bool:
     process = await asyncio.create_subprocess_exec(
         *[sys.executable, "-m", *command],
         cwd=CHECKOUT,
-        env={**os.environ, "MYPYPATH": os.pathsep.join(map(str, (_TYPES, TESTS)))},
+        env={
+            **os.environ,
+            "MYPYPATH": os.pathsep.join(map(str, (_TYPES, TESTS))),
+            "PYLINTHOME": str(_TYPES / ".pylint"),
+        },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
