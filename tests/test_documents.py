@@ -3,24 +3,59 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib.util
+import itertools
 import json
 import re
+import sys
 import tempfile
 import unittest
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
+from unittest import mock
 
+import httpx
+import playground
 import plugin
-from astrbot_plugin_hindsight_memory.commands import Command, Commands
+from astrbot_plugin_hindsight_memory.archive import WIPE_SECONDS
+from astrbot_plugin_hindsight_memory.commands import (
+    CODE_SECONDS,
+    MAX_PAUSE_MINUTES,
+    PAGE_LINES,
+    PATIENCE_SECONDS,
+    RECALL_SECONDS,
+    Command,
+    Commands,
+)
+from astrbot_plugin_hindsight_memory.delivery import (
+    ACCESS_CAP_SECONDS,
+    CONCURRENCY,
+    MAX_AGE_SECONDS,
+    MAX_UNSAVED_TURNS,
+)
+from astrbot_plugin_hindsight_memory.events import MAX_QUOTE_CHARS
 from astrbot_plugin_hindsight_memory.hindsight_client import VERSION
+from astrbot_plugin_hindsight_memory.memory import (
+    BREAKER_FAILURES,
+    BREAKER_MAX_PAUSE_SECONDS,
+    BREAKER_PAUSE_SECONDS,
+    PROFILE_SECONDS,
+    REPEAT_SECONDS,
+)
+from astrbot_plugin_hindsight_memory.memory_formatter import MIN_ID_CHARS
+from astrbot_plugin_hindsight_memory.outbox import MAX_WINDOW_CHARS, MAX_WINDOWS
 from astrbot_plugin_hindsight_memory.scope import Skip, StateFault
-from astrbot_plugin_hindsight_memory.settings import Problem
-from astrbot_plugin_hindsight_memory.texts import Language, Texts
-from support import make_settings
+from astrbot_plugin_hindsight_memory.settings import MAX_BANK_ID_BYTES, Problem, load_settings
+from astrbot_plugin_hindsight_memory.texts import WORDING, Language, Texts
+from commands_case import CAT, TEA, CommandsCase
+from fake_bank import ROOT
+from rig import venvs
+from support import HASHER, SCHEMA, leaves, make_settings, reply, until
 from test_hindsight_client import StatusTest
 
 PLUGIN = plugin.PACKAGE
@@ -113,6 +148,14 @@ def rows(name: str) -> list[list[str]]:
     return [row for section in sections(name) for row in section.rows]
 
 
+def chapter(name: str, title: str) -> list[Section]:
+    """The section that begins with some words, and those below it."""
+    every = sections(name)
+    (first,) = [index for index, one in enumerate(every) if one.title.startswith(title)]
+    below = itertools.takewhile(lambda one: one.level > every[first].level, every[first + 1 :])
+    return [every[first], *below]
+
+
 class VersionTest(unittest.TestCase):
     def field(self, name: str) -> str:
         found = re.search(rf'^{name}: "?(.+?)"?$', read("metadata.yaml"), re.MULTILINE)
@@ -149,9 +192,106 @@ class VersionTest(unittest.TestCase):
                     self.assertIn(f"`{platform}`", read(name))
 
 
+class NumbersTest(unittest.TestCase):
+    """What both READMEs say of a constant, with the constant's own number in it."""
+
+    WORDS: dict[Language, dict[float, str]] = {
+        "zh": {1: "一", 2: "两"},
+        "en": {1: "one", 2: "two"},
+    }
+    WAIT = SCHEMA["recall"]["items"]["timeout_seconds"]["default"]
+    PHRASES: tuple[tuple[float, str, str], ...] = (
+        (WAIT, "默认 {n} 秒", "({n} by default)"),
+        (BREAKER_FAILURES, "连续失败 {n} 次后暂停召回", "after {n} failures in a row"),
+        (BREAKER_PAUSE_SECONDS, "后台每 {n} 秒到", "in the background every {n} seconds to"),
+        (BREAKER_MAX_PAUSE_SECONDS / 60, "秒到 {n} 分钟探测", "seconds to {n} minutes;"),
+        (MAX_AGE_SECONDS / 86400, "插件运行满 {n} 天后放弃", "for {n} days of running time"),
+        (MAX_AGE_SECONDS / 86400, "等了超过 {n} 天", "Waited more than {n} days"),
+        (MAX_AGE_SECONDS / 86400, "超过 {n} 天的会放弃", "has waited {n} days is given up"),
+        (MAX_WINDOWS, "排队超过 {wan} 万批", "more than {n} windows were queued"),
+        (MAX_UNSAVED_TURNS, "暂存内存，最多 {n} 轮", "up to {n} turns wait in memory"),
+        (MAX_UNSAVED_TURNS, "内存里最多放 {n} 轮", "memory holds {n} turns at most"),
+        (MAX_WINDOW_CHARS, "一批满 {n} 字", "turns have gathered {n} characters"),
+        (REPEAT_SECONDS / 3600, "{word}小时内重复说的", "within {an} hour is stored once"),
+        (PROFILE_SECONDS / 60, "最多每 {n} 分钟读一次", "at most every {n} minutes"),
+        (RECALL_SECONDS, "记得什么，最多等 {n} 秒", "of this chat; waits at most {n} seconds"),
+        (RECALL_SECONDS, "再查一次旧事，最多等 {n} 秒", "other words; waits at most {n} seconds"),
+        (PATIENCE_SECONDS, "超过 {n} 秒还没有结果", "takes more than {n} seconds is announced"),
+        (PAGE_LINES, "每页 {n} 条", "newest first, {n} a page"),
+        (MAX_PAUSE_MINUTES, "最多 {n} 分钟（", "at most {n} minutes ("),
+        (MAX_PAUSE_MINUTES / 1440, "分钟（{n} 天）", "minutes ({n} days)"),
+        (WIPE_SECONDS / 60, "{word}分钟内没有清完", "not finished in {word} minutes"),
+        (CODE_SECONDS, "{n} 秒内由同一个人发出", "if sent within {n} seconds"),
+        (ACCESS_CAP_SECONDS / 60, "最多等 {n} 分钟", "within {n} minutes"),
+        (CONCURRENCY, "最多同时{word}批", "at most {word} at a time"),
+        (MAX_QUOTE_CHARS, "最多 {n} 字", "at most {n} characters"),
+        (MIN_ID_CHARS, "不到 {n} 个字符的号码", "Ids of fewer than {n} characters"),
+        (MAX_BANK_ID_BYTES, "最多 {n} 字节", "at most {n} bytes"),
+        (len(HASHER.digest("umo", "x")), "取 {n} 位十六进制", "{n} hex digits"),
+    )
+
+    def test_both_readmes_have_the_constants_numbers(self) -> None:
+        for number, *phrases in self.PHRASES:
+            for (language, name), phrase in zip(READMES.items(), phrases, strict=True):
+                told = self.told(phrase, number, language)
+                with self.subTest(name, told=told):
+                    self.assertTrue(told in read(name), f"{name} does not say: {told}")
+
+    def told(self, phrase: str, number: float, language: Language) -> str:
+        """A phrase with its number as each language writes it."""
+        word = self.WORDS[language].get(number, str(number))
+        an = "an" if number == 1 else word
+        plain = f"{number:,.0f}" if number >= 100_000 else f"{number:g}"
+        return phrase.format(n=plain, wan=f"{number / 10_000:g}", word=word, an=an)
+
+    def test_oldest_python(self) -> None:
+        python = ".".join(map(str, venvs.MINIMUM))
+        self.assertIn(f"Python {python} 或更新", read("README.md"))
+        self.assertIn(f"Python {python} or newer", read("README_en.md"))
+
+
+class DependenciesTest(unittest.TestCase):
+    def test_httpx_is_the_only_one(self) -> None:
+        lines = read("requirements.txt").split()
+        self.assertEqual([re.split(r"[<>=~!]", line)[0] for line in lines], ["httpx"])
+        self.assertIn("唯一的依赖是 `httpx`", read("README.md"))
+        self.assertIn("The only dependency is `httpx`", read("README_en.md"))
+
+    def test_nothing_else_is_imported(self) -> None:
+        allowed = sys.stdlib_module_names | {"httpx"}
+        for file in plugin.CHECKOUT.glob("*.py"):
+            with self.subTest(file.name):
+                others = set(self.imported(file)) - allowed
+                self.assertEqual(others, {"astrbot"} if file.name == "main.py" else set())
+
+    @staticmethod
+    def imported(file: Path) -> Iterator[str]:
+        """The packages that a module imports, but for its own."""
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield (node.module or "").partition(".")[0]
+
+
 class SettingsTest(unittest.TestCase):
     def test_number(self) -> None:
         self.assertLessEqual(len(list(settings())), MAX_SETTINGS)
+
+    def test_readmes_tell_how_many_there_are_and_which_are_required(self) -> None:
+        required = [path for path, meta in settings() if "必填" in meta["description"]]
+        problems = load_settings({}, SCHEMA).problems
+        self.assertEqual([f"{path}_missing" for path in required], list(problems))
+        number, words = len(leaves()), NumbersTest.WORDS
+        zh, en = (words[language][len(required)] for language in READMES)
+        for name, told, mark in (
+            ("README.md", f"设置 {number} 项，必填的只有{zh}项", "必填"),
+            ("README_en.md", f"{number} settings of which {en} are required", "required"),
+        ):
+            with self.subTest(name):
+                self.assertIn(told, read(name))
+                marked = [row[0].strip("`") for row in rows(name) if mark in row[1]]
+                self.assertEqual(marked, required)
 
     def test_every_setting_has_its_row(self) -> None:
         for language, name in READMES.items():
@@ -269,12 +409,159 @@ class MessagesTest(unittest.TestCase):
                     sentence = Texts(language)(str(reason))
                     self.assertIn(re.split(_CLAUSE_END[language], sentence)[0], text)
 
+    def test_every_message_that_can_be_looked_up_is_one(self) -> None:
+        titles = {"zh": "排查", "en": "Troubleshooting"}
+        for column, (language, name) in enumerate(READMES.items()):
+            sentences = [plain_quotes(one[column]) for one in WORDING.values()]
+            _, *tables = chapter(name, titles[language])
+            cells = [row[0] for table in tables for row in table.rows[1:]]
+            self.assertGreater(len(cells), 60)
+            for cell in cells:
+                with self.subTest(name, cell=cell):
+                    found = [one for one in sentences if re.search(self.pattern(cell), one)]
+                    self.assertTrue(found, f"nothing says so: {cell}")
+
+    @staticmethod
+    def pattern(cell: str) -> str:
+        """What a sentence looks like that a cell quotes: N is a value, … is anything."""
+        parts = re.split(r"(…|\bN\b)", plain_quotes(cell))
+        wild = {"…": ".*", "N": r"\{\w+\}"}
+        return "".join(wild.get(part) or re.escape(part) for part in parts)
+
     def test_every_skip_can_be_looked_up(self) -> None:
         for language, name in READMES.items():
             first = {row[0] for row in rows(name)}
             for reason in Skip:
                 with self.subTest(name, reason=reason):
                     self.assertIn(Texts(language)(reason), first)
+
+
+def plain_quotes(text: str) -> str:
+    return re.sub("[“”]", '"', text)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A row of the table of the interface.
+
+    Attributes:
+        methods: The first column.
+        paths: The second one, without queries.
+        commands: The commands that the third one names.
+    """
+
+    methods: frozenset[str]
+    paths: frozenset[str]
+    commands: frozenset[str]
+
+    @property
+    def all(self) -> set[tuple[str, str]]:
+        return set(itertools.product(self.methods, self.paths))
+
+
+def interface(name: str) -> list[Calls]:
+    titles = {"README.md": "调用的接口", "README_en.md": "API calls"}
+    (section,) = chapter(name, titles[name])
+    names = {command.name for command in commands()}
+    return [
+        Calls(
+            frozenset(re.findall(r"[A-Z]+", methods)),
+            frozenset(re.findall(r"`(/[^`?]+)", paths)),
+            frozenset(re.findall(r"`(\w+)[^`]*`", when)) & names,
+        )
+        for methods, paths, when in section.rows[1:]
+    ]
+
+
+class InterfaceTest(CommandsCase):
+    """Everything that makes requests is done; the table has all of them and nothing else."""
+
+    WORDS = (
+        *("status", "recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 茶"),
+        *("forget 1", "forgetme", "optout", "optin", "wipe 0007", "export", "pause 5", "on"),
+        *("off", "stats", "stats json", "retry", "setup", "setup apply", "help"),
+    )
+
+    def setUp(self) -> None:
+        self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
+        self.asked: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        """By the command's name; the rest, which nobody asked for, under an empty one."""
+
+    async def test_every_request_is_in_the_table_with_the_commands_that_make_it(self) -> None:
+        await self.do_everything()
+        every = set().union(*self.asked.values())
+        for name in READMES.values():
+            with self.subTest(name):
+                table = interface(name)
+                told = set().union(*(row.all for row in table))
+                self.assertEqual(every - told, set())
+            for row in table:
+                with self.subTest(name, paths=sorted(row.paths)):
+                    made = every & row.all
+                    self.assertEqual({method for method, _ in made}, row.methods)
+                    self.assertEqual({path for _, path in made}, row.paths)
+                    who = {one for one, calls in self.asked.items() if calls & row.all}
+                    self.assertEqual(who - {""}, row.commands)
+
+    async def do_everything(self) -> None:
+        names = {words.partition(" ")[0] for words in self.WORDS}
+        self.assertEqual(names, {command.name for command in commands()})
+        for words in self.WORDS:
+            await self.chat()
+            self.note("")
+            await self.ask(words, is_admin=True)
+            assert self.archive
+            await self.archive._continue(self.scope().chat)  # what it leaves to the background
+            self.note(words.partition(" ")[0])
+        await self.memory._probe()
+        self.bank.fail(lambda: reply(404), "/v1/version")
+        await self.client.version()
+        self.note("")
+        await self.erase_in_the_background()
+        self.note("")
+
+    async def chat(self) -> None:
+        """A new chat in which something is stored, concluded, recalled, listed and queued."""
+        await super().asyncSetUp()
+        document = self.bank.store(self.scope(), TEA, CAT)
+        self.bank.conclude(self.scope(), "爱茶", f"{document}.0")
+        await self.recall()
+        await self.say("记住我爱喝茶")
+        self.bank.fail(lambda: reply(503), "memories", "POST")
+        await self.say("记住我不爱喝咖啡")
+        self.bank.heal()
+        (window,) = await self.outbox.windows(self.scope().chat)
+        item = {"document_id": window.document_id}
+        self.bank.queue["q"] = {"status": "pending", "item": item}
+        for words in ("wipe", "list 绿茶"):
+            await self.ask(words)
+
+    async def say(self, words: str) -> None:
+        message = self.message(words)
+        await self.memory.remember([message], "好的", message.at)
+        await self.send()
+
+    async def erase_in_the_background(self) -> None:
+        await self.chat()
+        self.bank.fail(lambda: reply(503))
+        await self.ask("wipe 0007")
+        self.bank.heal()
+        assert self.archive
+        task = asyncio.create_task(self.archive.run())
+        await until(lambda: not self.bank.texts(self.scope()))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def note(self, name: str) -> None:
+        self.asked[name] |= set(map(call_of, self.bank.requests))
+        self.bank.requests.clear()
+
+
+def call_of(request: httpx.Request) -> tuple[str, str]:
+    """Method and path below the bank, `{id}` in the place of an id."""
+    path = request.url.path.replace(ROOT, "/", 1)
+    kinds = "memories|documents|operations|mental-models"
+    return request.method, re.sub(rf"^/({kinds})/(?!recall$|list$).+", r"/\1/{id}", path)
 
 
 class SectionsTest(unittest.TestCase):
@@ -324,6 +611,16 @@ class ZipTest(unittest.TestCase):
         self.assertEqual(needed - names, set())
         shown = {*READMES.values(), "CHANGELOG.md"}
         self.assertEqual(names - needed, shown)
+
+
+class PlaygroundTest(unittest.TestCase):
+    def test_key_and_bank_alone_mean_the_cloud(self) -> None:
+        for address in ([], ["--api-base", "http://hindsight.test"]):
+            with self.subTest(address=address):
+                options = playground.parse([*address, "--api-key", "k", "--bank-id", "b"])
+                expected = address[-1] if address else SCHEMA["api_base"]["default"]
+                self.assertEqual(options.account, (expected, "k", "b"))
+        self.assertIsNone(playground.parse(["--webui"]).account)
 
 
 class ContributingTest(unittest.TestCase):

@@ -14,6 +14,7 @@ from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.scope import (
+    SALT_BYTES,
     SALT_FILE,
     STATE_FILE,
     Hasher,
@@ -344,6 +345,37 @@ class StateTest(FolderTest):
                 self.assertIsNone(state.hasher)
                 self.assertRegex(state.fingerprint, r"\A[0-9a-f]{8}\Z")
                 self.assertEqual(self.state.read_bytes(), content)
+
+    def test_deleting_a_broken_or_foreign_file_gives_up_who_said_no(self) -> None:
+        for fault, broken, deleted in (
+            (StateFault.STATE_UNREADABLE, self.state, (self.state,)),
+            (StateFault.SALT_CHANGED, None, (self.state,)),
+            (StateFault.SALT_UNREADABLE, self.salt, (self.salt, self.state)),
+        ):
+            with self.subTest(fault):
+                self.say_no()
+                if broken:
+                    broken.write_text("{")
+                else:
+                    self.salt.write_text("ab" * SALT_BYTES)
+                self.assertEqual(self.load().fault, fault)
+                for path in deleted:
+                    path.unlink()
+                state = self.load()
+                self.assertIsNone(state.fault)
+                assert state.hasher
+                scope = scope_of(private_origin(), state.hasher)
+                self.assertFalse(state.is_off(scope))
+                self.assertFalse(state.is_opted_out(scope, "1"))
+
+    def say_no(self) -> None:
+        """Somebody opts out, and a chat is switched off."""
+        state = self.load()
+        assert state.hasher
+        scope = scope_of(private_origin(), state.hasher)
+        state.opt(scope, "1", out=True, everywhere=True)
+        state.switch(scope, on=False)
+        self.assertTrue(state.is_off(scope))
 
     def test_state_that_is_a_folder(self) -> None:
         self.load()

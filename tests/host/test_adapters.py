@@ -18,7 +18,7 @@ from host import CONFIG, Host
 
 HOST = Host()  # before anything else imports AstrBot, which reads its root folder then
 
-import plugin  # noqa: E402, F401
+import plugin  # noqa: E402
 from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
@@ -211,6 +211,14 @@ class AdaptersTest(unittest.IsolatedAsyncioTestCase):
                 else:
                     self.assertNotEqual(first.chat.chat, somebody.chat.chat)
 
+    async def test_each_conversation_in_webchat_is_a_chat(self) -> None:
+        (shape,) = [one for one in self.rows() if one.platform == "webchat"]
+        first, second = await see(shape), await see(shape, Said(chat="70405060999"))
+        self.assertNotEqual(first.chat.chat, second.chat.chat)
+        self.assertNotEqual(first.chat.tags, second.chat.tags)
+        user = [one.chat.read_tags(match_umo=False) for one in (first, second)]
+        self.assertEqual(user, [first.chat.tags[:3]] * 2)
+
     async def test_private_and_group_of_one_person_differ(self) -> None:
         for platform in HOST.adapters:
             with self.subTest(platform):
@@ -226,6 +234,67 @@ class AdaptersTest(unittest.IsolatedAsyncioTestCase):
                     for kind in ("private", "group")
                 }
                 self.assertEqual(people["private"] & people["group"], set())
+
+
+class ReadmesTest(unittest.TestCase):
+    """The section on platforms names the adapters of the table."""
+
+    def setUp(self) -> None:
+        self.lines: dict[str, list[str]] = {}
+        for name, title in (("README.md", "测试过的平台"), ("README_en.md", "Platforms tested")):
+            text = (plugin.CHECKOUT / name).read_text("utf-8")
+            section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+            self.lines[name] = section.splitlines()
+
+    def line(self, name: str, word: str) -> str:
+        """The one item of the list that has a word in it."""
+        (found,) = [one for one in self.lines[name] if one.startswith("- ") and word in one]
+        return found
+
+    def test_every_adapter_is_named(self) -> None:
+        for name, lines in self.lines.items():
+            with self.subTest(name):
+                cells = [line.split("|")[1] for line in lines if line.startswith("| `")]
+                self.assertEqual(sorted(words_in(" ".join(cells))), sorted(CONFIG))
+
+    def test_platforms_without_nicknames(self) -> None:
+        unnamed = {one.platform for one in SHAPES if one.stored and not one.named}
+        by_words = {one for one in unnamed if one.startswith("qq_")}
+        self.assertEqual(by_words, {"qq_official", "qq_official_webhook"})
+        for name, words in (("README.md", "QQ 官方接口"), ("README_en.md", "QQ's official")):
+            with self.subTest(name):
+                self.assertEqual(set(words_in(self.line(name, words))), unnamed - by_words)
+
+    def test_where_unique_session_isolates(self) -> None:
+        known = {
+            "aiocqhttp": ("QQ", "QQ"),
+            "qq_official": ("QQ", "QQ"),
+            "qq_official_webhook": ("QQ", "QQ"),
+            "lark": ("飞书", "Lark"),
+            "dingtalk": ("钉钉", "DingTalk"),
+            "slack": ("Slack", "Slack"),
+            "misskey": ("Misskey", "Misskey"),
+        }
+        names = {known[one.platform] for one in SHAPES if one.isolated}
+        self.assertEqual(names, set(known.values()))
+        for column, (name, separator) in enumerate((("README.md", "、"), ("README_en.md", ", "))):
+            text = (plugin.CHECKOUT / name).read_text("utf-8")
+            (row,) = [line for line in text.splitlines() if line.count("`unique_session`")]
+            with self.subTest(name):
+                (told,) = re.findall(r"[(（](QQ[^)）]+)", row)
+                self.assertEqual(set(told.split(separator)), {one[column] for one in names})
+
+    def test_what_may_be_no_private_chat(self) -> None:
+        unsure = {one.platform for one in SHAPES if one.unsure}
+        for name in self.lines:
+            with self.subTest(name):
+                named = set(words_in(self.line(name, "`satori`")))
+                self.assertEqual(named - {"umo"}, unsure)
+
+
+def words_in(text: str) -> list[str]:
+    """What stands as code in a text."""
+    return re.findall(r"`(\w+)`", text)
 
 
 def expected_text(shape: Shape, scope: Scope) -> str:
