@@ -34,10 +34,13 @@ AGE_EVERY_SECONDS = 60.0
 MAX_AGE_SECONDS = 14 * 24 * 3600.0
 MAX_UNSAVED_TURNS = 1000
 SYNC_SECONDS = 1.0
-"""The longest time after a commit until the disk has it; a commit itself waits for no disk."""
+"""The time after a commit until the disk is asked to have it; the commit itself does not wait."""
 
 STEP_SECONDS = 30.0
 """The longest time between two steps; short enough to notice the next day for the daily cap."""
+
+DISK_SECONDS = 1.0
+"""Between two tries while the disk fails."""
 
 LASTING = 3
 """So many failures in a row are worth a line in the log; single ones are ordinary."""
@@ -261,7 +264,7 @@ class Delivery:
 
     def _disk_failed(self, error: Exception) -> None:
         if not self._disk_fault:
-            self._logger.error("the outbox cannot be written, turns wait in memory: %s", error)
+            self._logger.error("the outbox cannot be written, what is new waits: %s", error)
         self._disk_fault = True
 
     def _disk_recovered(self) -> None:
@@ -271,8 +274,10 @@ class Delivery:
 
     async def _sync(self) -> None:
         if self._sync_at is not None and self._sync_at <= self._monotonic():
-            self._sync_at = None
+            self._sync_at = self._monotonic() + SYNC_SECONDS  # again, if it fails
             await self._outbox.sync()
+            self._sync_at = None
+            self._disk_recovered()
 
     async def _grow_older(self) -> None:
         now = self._monotonic()
@@ -394,12 +399,13 @@ class Delivery:
 
     def _until_next(self) -> float:
         now = self._monotonic()
-        times = [*self._idle_at.values(), self._hold.backoff.not_before]
-        times += [b.not_before for b in self._chats.values()]
-        times += [self._sync_at] if self._sync_at is not None else []
-        coming = [at - now for at in times if at > now]
-        if self._unsaved:
-            coming.append(1.0)
+        delays = [b.not_before - now for b in (self._hold.backoff, *self._chats.values())]
+        coming = [delay for delay in delays if delay > 0]
+        # What has become due while this step went on is due at once.
+        due = [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
+        coming += [max(at - now, 0.0) for at in due]
+        if self._disk_fault:
+            coming = [max(delay, DISK_SECONDS) for delay in (*coming, 0.0)]
         return min([*coming, STEP_SECONDS])
 
 

@@ -11,6 +11,7 @@ SQLite calls block, so all of them run on one thread of the outbox's own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sqlite3
@@ -204,6 +205,7 @@ class Outbox:
         self._every_n_turns = every_n_turns
         self._connect = connect or _connect
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-outbox")
+        self._disk_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-disk")
         self._connection: sqlite3.Connection | None = None
         self._waiting = 0
         self._moved_aside = ""
@@ -325,9 +327,12 @@ class Outbox:
     async def sync(self) -> None:
         """Has the disk write down what is committed, so that a power cut cannot take it back.
 
-        In WAL mode with `synchronous = NORMAL` SQLite waits for the disk at a checkpoint only.
+        In WAL mode with `synchronous = NORMAL` SQLite waits for the disk at a checkpoint only. A
+        passive one in another thread and connection keeps no commit waiting.
         """
-        await self._run(lambda db: db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
+        if self._closed:
+            raise sqlite3.ProgrammingError("the outbox is closed")
+        await asyncio.get_running_loop().run_in_executor(self._disk_thread, self._checkpoint)
 
     async def figures(self, *, day: str) -> OutboxFigures:
         """The numbers for status; `day` is the local date."""
@@ -342,11 +347,16 @@ class Outbox:
             self._closed = True
             self._thread.submit(self._disconnect)
             self._thread.shutdown()
+            self._disk_thread.shutdown()
 
     def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()
             self._connection = None
+
+    def _checkpoint(self) -> None:
+        with contextlib.closing(self._connect(self._path)) as db:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     async def _run(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """Runs one transaction on the outbox's thread."""

@@ -20,6 +20,7 @@ from astrbot_plugin_hindsight_memory.delivery import (
     AGE_EVERY_SECONDS,
     BACKOFF_CAP_SECONDS,
     CONCURRENCY,
+    DISK_SECONDS,
     MAX_AGE_SECONDS,
     STEP_SECONDS,
     SYNC_SECONDS,
@@ -455,6 +456,30 @@ class SyncTest(DeliveryCase):
         self.clock.now += SYNC_SECONDS / 2
         self.assertGreater(await self.delivery.step(), SYNC_SECONDS)
         synced.assert_called_once()
+
+    async def test_what_becomes_due_during_a_step_is_due_at_once(self) -> None:
+        self.sync_after(SYNC_SECONDS)
+        await self.add("1", urgent=False)
+        look = self.outbox.next_window
+
+        async def slowly(**named: Any) -> Any:
+            self.clock.now += SYNC_SECONDS
+            return await look(**named)
+
+        with mock.patch.object(self.outbox, "next_window", slowly):
+            self.assertEqual(await self.delivery.step(), 0.0)
+
+    async def test_disk_that_fails_is_asked_again(self) -> None:
+        self.sync_after(SYNC_SECONDS)
+        await self.add("1", urgent=False)
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_IOERR, "wal_checkpoint"
+        self.clock.now += SYNC_SECONDS
+        self.assertEqual(await self.delivery.step(), DISK_SECONDS)
+        self.assertEqual(self.delivery.state.stopped, "disk")
+        self.disk.fault = None
+        self.clock.now += DISK_SECONDS
+        await self.delivery.step()
+        self.assertEqual(self.delivery.state.stopped, "")
 
 
 class DiskTest(DeliveryCase):

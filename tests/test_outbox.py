@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import re
 import shutil
@@ -449,6 +450,18 @@ class FilesTest(OutboxCase):
             self.outbox = Outbox(Path(folder), every_n_turns=3)
             self.assertEqual(await self.drain(), ["1", "2", "3"])
             await self.outbox.aclose()
+
+    async def test_a_slow_disk_keeps_no_commit_waiting(self) -> None:
+        disk = Disk()
+        self.outbox = self.open(disk=disk)
+        await self.add("1")
+        is_stalled, go_on = disk.stall()
+        syncing = asyncio.create_task(self.outbox.sync())
+        self.assertTrue(await is_stalled())
+        await self.add("2")
+        self.assertFalse(syncing.done())
+        go_on()
+        await syncing
 
     async def test_closing_before_any_use(self) -> None:
         outbox = self.open(closed=True)
