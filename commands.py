@@ -447,12 +447,9 @@ class Commands:
         if not re.search(r"\w", request.argument):
             return texts("ask_usage")
         assert self._server is not None
-        try:
-            answer = await self._server.reflect(
-                request.argument, request.scope.read_tags(match_umo=self._match_umo)
-            )
-        except RequestRejectedError as error:
-            return texts(error.reason)
+        answer = await self._server.reflect(
+            request.argument, request.scope.read_tags(match_umo=self._match_umo)
+        )
         lines = [neutralise(line) for line in answer.text.splitlines() if line.strip()]
         if answer.memories:
             lines.append(texts("ask_basis"))
@@ -465,10 +462,7 @@ class Commands:
 
     async def _profile(self, request: Request) -> str:
         texts = request.caller.texts
-        try:
-            text = await self._archive.profile(request.scope, texts)
-        except RequestRejectedError as error:
-            return texts(error.reason)
+        text = await self._archive.profile(request.scope, texts)
         lines = [neutralise(line) for line in text.splitlines() if line.strip()]
         return "\n".join(lines) or texts("profile_being_made")
 

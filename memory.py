@@ -44,6 +44,8 @@ PROBE_SECONDS = 10.0
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
 PROFILE_SECONDS = 600.0
+PROFILE_PENDING_SECONDS = 60.0
+"""How soon a profile is read again that was still being made."""
 
 ProfileReader = Callable[[Scope, Texts], Awaitable[str]]
 
@@ -447,9 +449,9 @@ class ChatMemory:
         """The chat's profile as last read; where that is long ago, it is read in the background."""
         if not self._settings.recall.include_profile or self._read_profile is None:
             return ""
-        text, read_at = self._profiles.get(message.scope.chat, ("", -PROFILE_SECONDS))
-        if self._monotonic() - read_at >= PROFILE_SECONDS:
-            self._profiles.put(message.scope.chat, (text, self._monotonic()))
+        text, due_at = self._profiles.get(message.scope.chat, ("", -math.inf))
+        if self._monotonic() >= due_at:
+            self._profiles.put(message.scope.chat, (text, self._monotonic() + PROFILE_SECONDS))
             task = asyncio.create_task(self._refresh_profile(self._read_profile, message))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -458,7 +460,8 @@ class ChatMemory:
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
         with contextlib.suppress(HindsightError):
             text = await read(message.scope, message.texts)
-            self._profiles.put(message.scope.chat, (text, self._monotonic()))
+            seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
+            self._profiles.put(message.scope.chat, (text, self._monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

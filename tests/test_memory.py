@@ -21,6 +21,7 @@ from astrbot_plugin_hindsight_memory.memory import (
     BREAKER_FAILURES,
     BREAKER_MAX_PAUSE_SECONDS,
     BREAKER_PAUSE_SECONDS,
+    PROFILE_PENDING_SECONDS,
     PROFILE_SECONDS,
     REPEAT_SECONDS,
     Breaker,
@@ -653,6 +654,9 @@ class ForgetChatTest(MemoryCase):
         self.assertEqual(chats, [self.private.chat, self.group.chat, self.private.chat])
 
 
+PENDING = "pending"
+
+
 class ProfileTest(MemoryCase):
     """The block is never late for it: what was last read is shown, the rest happens later."""
 
@@ -682,7 +686,7 @@ class ProfileTest(MemoryCase):
         await self.may_read.wait()
         if not self.profile:
             raise RetryLaterError("overloaded", 503)
-        return self.profile
+        return "" if self.profile == PENDING else self.profile
 
     async def settled(self) -> str:
         block = await self.recall()
@@ -694,6 +698,17 @@ class ProfileTest(MemoryCase):
         for _ in range(2):
             self.assertIn("\n概况：爱喝茶\n", await self.settled())
         self.assertEqual(self.reads, [self.private])
+
+    async def test_one_that_is_still_being_made_is_read_again_soon(self) -> None:
+        self.profile = PENDING
+        await self.settled()
+        self.profile = "爱喝茶"
+        self.clock.now += PROFILE_PENDING_SECONDS - 1
+        await self.settled()
+        self.assertEqual(len(self.reads), 1)
+        self.clock.now += 1
+        await self.settled()
+        self.assertIn("爱喝茶", await self.settled())
 
     async def test_recall_does_not_wait_for_it(self) -> None:
         self.may_read.clear()
