@@ -26,19 +26,20 @@ Problem = Literal[
 
 
 CONNECTION = ("api_base", "api_key", "bank_id")
+"""What is told apart from the other settings: two of them are nobody else's business."""
 
 
 @dataclass(frozen=True)
-class Used:
+class SettingValue:
     """A setting and the value that is used for it.
 
     Attributes:
         name: Its name with its group, such as `recall.budget`.
-        value: The value; `default` for a whole group.
+        value: The value; None where it is the default of a whole group.
     """
 
     name: str
-    value: bool | float | str | tuple[str, ...]
+    value: bool | float | str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ class Settings:
     commands: CommandSettings
     tools: ToolSettings
     problems: tuple[Problem, ...] = ()
-    replaced: tuple[Used, ...] = ()
-    changed: tuple[Used, ...] = ()
+    replaced: tuple[SettingValue, ...] = ()
+    changed: tuple[SettingValue, ...] = ()
 
 
 def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Settings:
@@ -140,8 +141,8 @@ def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Setti
 class _Notes:
     """What is noticed while the values are read."""
 
-    replaced: list[Used] = field(default_factory=list)
-    changed: list[Used] = field(default_factory=list)
+    replaced: list[SettingValue] = field(default_factory=list)
+    changed: list[SettingValue] = field(default_factory=list)
 
 
 _GROUPS = {
@@ -167,7 +168,7 @@ def _read(
         if meta["type"] == "object":
             group = raw if isinstance(raw, Mapping) else {}
             if raw is not None and not isinstance(raw, Mapping):
-                notes.replaced.append(Used(name, "default"))
+                notes.replaced.append(SettingValue(name, None))
             inner = _read(_GROUPS[name], group, meta["items"], f"{name}.", notes)
             values[name] = _GROUPS[name](**inner)
         else:
@@ -190,9 +191,9 @@ def _checked(path: str, raw: Any, meta: Mapping[str, Any], notes: _Notes) -> Any
     if value is not None and "options" in meta and value not in meta["options"]:
         allowed = default
     if allowed != value:
-        notes.replaced.append(Used(path, allowed))
+        notes.replaced.append(SettingValue(path, allowed))
     if allowed != default and path not in CONNECTION:
-        notes.changed.append(Used(path, allowed))
+        notes.changed.append(SettingValue(path, allowed))
     return allowed
 
 
@@ -210,12 +211,17 @@ def _convert(raw: Any, kind: str) -> Any:
 
 
 def _entries(text: str) -> list[str]:
-    """Takes apart several entries typed into one field: they must not exclude nobody.
+    """Takes apart several entries typed into one field, so that they exclude whom they name.
 
-    A blank separates them too, but not within a session id: a platform's name may hold one.
+    A blank separates them, or belongs to the name of a platform in a session id; so a part with
+    a blank and a colon counts as a whole and in its pieces.
     """
-    separators = r"[,，、;；\r\n]+" if ":" in text else r"[\s,，、;；]+"
-    return [entry for part in re.split(separators, text) if (entry := part.strip())]
+    entries: list[str] = []
+    for part in re.split(r"[,，、;；\r\n]+", text):
+        words = part.split()
+        entries += [part.strip()] if ":" in part and len(words) > 1 else []
+        entries += words
+    return entries
 
 
 _TYPES: dict[str, type[Any]] = {"bool": bool, "list": list, "string": str}

@@ -14,7 +14,7 @@ from .hindsight_client import VERSION, HindsightClient, HindsightError
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
-from .settings import Settings, Used
+from .settings import Settings, SettingValue
 from .texts import Texts
 
 STATUS_SECONDS = 2.5
@@ -250,10 +250,12 @@ class Status:
             yield texts("status_salt", fingerprint=self.state.fingerprint)
 
 
-def _shown(used: Used, texts: Texts) -> str:
+def _shown(used: SettingValue, texts: Texts) -> str:
     """A setting and its value; of a list only how many entries it has, as they are ids."""
     value = used.value
-    if isinstance(value, bool):
+    if value is None:
+        value = texts("default")
+    elif isinstance(value, bool):
         value = texts("on" if value else "off")
     elif isinstance(value, tuple):
         value = len(value)

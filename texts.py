@@ -47,8 +47,8 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "about_follow_up": ("留意回答途中追加的话", "Notes what is added while the bot works"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
-        "Hindsight 长期记忆：status 状态 | recall 回忆 | list 列表 | help 全部命令",
-        "long-term memory: see help for all commands",
+        "Hindsight 长期记忆，help 列出全部命令",
+        "Long-term memory; help lists all commands",
     ),
     # The block for the model, and what is stored.
     "block_header": (
@@ -503,6 +503,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "status_chat": ("本聊天：{kind}，记忆{switch}", "This chat: {kind}, memory {switch}"),
     "kind_private": ("私聊", "private"),
     "kind_group": ("群聊", "group"),
+    "default": ("默认值", "default"),
     "on": ("开启", "on"),
     "off": ("关闭", "off"),
     "status_recall": (
@@ -544,7 +545,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
     "status_replaced": (
         "这些设置填的值不能用，已改用：{list}",
-        "These settings had unusable values and were replaced by: {list}",
+        "Unusable values of settings; used instead: {list}",
     ),
     "count": ("{what} {number}", "{what} {number}"),
     "list_separator": ("，", ", "),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.settings import Settings, Used, load_settings
+from astrbot_plugin_hindsight_memory.settings import Settings, SettingValue, load_settings
 from support import SCHEMA, leaves, make_settings
 
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -44,8 +44,8 @@ class ValuesTest(unittest.TestCase):
 
     def assert_warned(self, settings: Settings, path: str) -> None:
         used = operator.attrgetter(path)(settings)
-        value = "default" if dataclasses.is_dataclass(used) else used
-        self.assertEqual(settings.replaced, (Used(path, value),))
+        value = None if dataclasses.is_dataclass(used) else used
+        self.assertEqual(settings.replaced, (SettingValue(path, value),))
 
     def test_empty_page_gives_the_defaults(self) -> None:
         settings = load_settings({}, SCHEMA)
@@ -132,7 +132,14 @@ class ValuesTest(unittest.TestCase):
                 ("70001， 70002\n70003", ("70001", "70002", "70003")),
                 (["", "  "], ()),
                 (["70001，70002", "70003 70004"], ("70001", "70002", "70003", "70004")),
-                (["my bot:GroupMessage:70001, 70002"], ("my bot:GroupMessage:70001", "70002")),
+                (
+                    ["my bot:GroupMessage:70001, 70002"],
+                    ("my bot:GroupMessage:70001", "my", "bot:GroupMessage:70001", "70002"),
+                ),
+                (
+                    ["70001 bot:GroupMessage:70002"],
+                    ("70001 bot:GroupMessage:70002", "70001", "bot:GroupMessage:70002"),
+                ),
                 (["bot:GroupMessage:70001"], ("bot:GroupMessage:70001",)),
             ):
                 with self.subTest(path=path, given=given):
@@ -161,9 +168,9 @@ class ValuesTest(unittest.TestCase):
         self.assertEqual(
             settings.replaced,
             (
-                Used("language", "auto"),
-                Used("retain.every_n_turns", 20),
-                Used("retain.idle_seconds", 8),
+                SettingValue("language", "auto"),
+                SettingValue("retain.every_n_turns", 20),
+                SettingValue("retain.idle_seconds", 8),
             ),
         )
 
@@ -179,10 +186,10 @@ class ValuesTest(unittest.TestCase):
         self.assertEqual(
             settings.changed,
             (
-                Used("enable_group_memory", False),
-                Used("language", "en"),
-                Used("recall.timeout_seconds", 15),
-                Used("privacy.deny_chats", ("10086",)),
+                SettingValue("enable_group_memory", False),
+                SettingValue("language", "en"),
+                SettingValue("recall.timeout_seconds", 15),
+                SettingValue("privacy.deny_chats", ("10086",)),
             ),
         )
 
