@@ -7,6 +7,7 @@ It needs a Chromium and a font with Chinese characters (on Debian: fonts-noto-cj
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from html import escape
@@ -64,9 +65,13 @@ async def make(folder: Path) -> None:
 
 def main() -> int:
     """Make the pictures and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="tests/screenshots.py", description="Make the pictures of the README anew."
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where they go")
+    folder = parser.parse_args().folder
 
     def script() -> int:
-        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(make(folder))
         return 0

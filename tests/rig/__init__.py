@@ -17,5 +17,11 @@ Modules:
     faults: what that proxy can act out.
     link: a TCP forwarder with a fixed round-trip time.
     certificates: a self-signed certificate for loopback.
+    running: what starts and ends as a whole.
+    signals: ends in order when the process is told to stop.
     stack: all of it together, for the live tests.
+    dify: a stub of Dify, a runner that takes no memory.
+    market, market_load: load the plugin as the plugin market's check does.
+    chromium: find a browser.
+    browser: AstrBot's web interface in a browser.
 """

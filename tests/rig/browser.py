@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, Literal
@@ -11,14 +10,15 @@ from typing import Any, Literal
 from playwright.async_api import Locator, Page, async_playwright
 
 from rig.astrbot import PLUGIN
+from rig.chromium import find_browser
 from rig.dashboard import PASSWORD, USERNAME
 from rig.running import Running
 from rig.stack import CHECKOUT
 
 Locale = Literal["zh-CN", "en-US"]
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 TIMEOUT_MS = 20_000
+# As root, as in containers, Chromium's sandbox does not start; the rest keeps it off the network.
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -28,26 +28,6 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-
-
-class MissingBrowser(Exception):  # noqa: N818
-    """There is no browser on this machine that will do. The message says what to install."""
-
-
-def find_browser() -> str:
-    """Return the path of a Chromium.
-
-    Raises:
-        MissingBrowser: If there is none on the PATH.
-    """
-    for name in BROWSERS:
-        found = shutil.which(name)
-        if found:
-            return found
-    raise MissingBrowser(
-        f"No browser was found on the PATH: looked for {', '.join(BROWSERS)}. "
-        "On Debian and Ubuntu: apt install chromium"
-    )
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -139,12 +119,17 @@ class WebInterface:
         await dialog.row("api_key").wait_for()
         return dialog
 
-    async def about(self) -> Locator:
-        """Open the page of the plugin: what it is and does, and its README."""
+    async def about(self, *parts: str) -> str:
+        """Open the page of the plugin, with its hooks and its README, and return what it shows.
+
+        Args:
+            parts: What stands in parts of the page that come one after the other.
+        """
         await self.page.goto(f"{self._url}/#/extension/plugins/{PLUGIN}")
-        readme = self.page.get_by_role("heading", name="Hindsight").last
-        await readme.wait_for()
-        return self.page.locator("body")
+        for part in parts:
+            await self.page.get_by_text(part).first.wait_for()
+        shown: str = await self.page.locator("body").inner_text()
+        return shown
 
     def _dialog(self) -> Locator:
         return self.page.locator(".v-dialog.v-overlay--active").last

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rig import venvs
-from rig.astrbot import AstrBot
+from rig.astrbot import PLUGIN, AstrBot
 from rig.bank import Bank
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub
@@ -142,6 +142,12 @@ class StackTest(unittest.TestCase):
         self.proxy.fault = None
         self.proxy.clear()
         self.model.clear()
+
+    def restore_settings(self) -> None:
+        """Give the other tests the plugin's settings back when this one has ended."""
+        before = self.bot.plugin_config()
+        save = self.bot.dashboard.save_plugin_config
+        self.addCleanup(lambda: self._runner.run(save(PLUGIN, before)))
 
     def _callTestMethod(self, method: Callable[[], Coroutine[Any, Any, None]]) -> None:  # noqa: N802
         self._runner.run(method())

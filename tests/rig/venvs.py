@@ -144,7 +144,7 @@ def find_pythons() -> dict[tuple[int, int], Path]:
     found: dict[tuple[int, int], Path] = {}
     for candidate in _candidates(None):
         version = python_version(candidate)
-        if version is not None and version >= MINIMUM:
+        if version is not None and MINIMUM <= version <= NEWEST:
             found.setdefault(version, candidate)
     if not found:
         raise MissingPython(_how_to_get(MINIMUM, None))

@@ -4,6 +4,6 @@ Modules:
     counts: how many tests passed, failed and were skipped.
     worker: runs some tests in a process of its own and writes down the counts.
     jobs: starts such processes, watches the time, shows the output.
-    checks: lint, format and types.
+    checks: lint, format, types and duplicates.
     main: puts it together.
 """

@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from rig import venvs
+from rig.chromium import MissingBrowser, find_browser
 from rig.signals import stopping_on_signals
 from rig.suite.checks import run_checks
 from rig.suite.counts import Counts, Tally
@@ -63,11 +64,7 @@ async def _run(options: argparse.Namespace, tally: Tally) -> None:
 
 async def _unit(workers: int, tally: Tally) -> None:
     """Run the unit tests on every Python there is, and measure the plugin's coverage on one."""
-    try:
-        others = await asyncio.to_thread(_other_pythons)
-    except venvs.InstallFailed as error:
-        _give_up(error, tally)
-        return
+    others = await asyncio.to_thread(_other_pythons, tally)
     with tempfile.TemporaryDirectory(prefix="rig-coverage-") as folder:
         data = f"--data-file={folder}/coverage"
         measured = f"--include={CHECKOUT}/*.py"
@@ -81,10 +78,16 @@ async def _unit(workers: int, tally: Tally) -> None:
         tally.add(Counts(passed=int(enough), failed=int(not enough)))
 
 
-def _other_pythons() -> list[Path]:
+def _other_pythons(tally: Tally) -> list[Path]:
     """Return a Python with the tools for each version but the running one."""
-    found = venvs.find_pythons().items()
-    return [venvs.ensure("tools", one) for version, one in found if version != sys.version_info[:2]]
+    found = []
+    for version, python in venvs.find_pythons().items():
+        if version != sys.version_info[:2]:
+            try:
+                found.append(venvs.ensure("tools", python))
+            except venvs.InstallFailed as error:
+                _give_up(str(error), tally)
+    return found
 
 
 def _unit_job(python: str, *measuring: str) -> Job:
@@ -94,8 +97,8 @@ def _unit_job(python: str, *measuring: str) -> Job:
     return Job(title, TESTS, "test*.py", python=command, options=("--strict",))
 
 
-def _give_up(error: Exception, tally: Tally) -> None:
-    report(f"FAILED: {error}")
+def _give_up(reason: str, tally: Tally) -> None:
+    report(f"FAILED: {reason}")
     tally.add(Counts(failed=1))
 
 
@@ -111,14 +114,15 @@ async def _live(options: argparse.Namespace, tally: Tally) -> None:
     hosted = _modules(HOST, options.live)
     browsed = _modules(BROWSER, options.live) if options.browser else []
     if not modules and not hosted and not browsed:
-        report(f"FAILED: no module in {LIVE.relative_to(CHECKOUT)} matches {options.live}")
-        tally.add(Counts(failed=1))
+        _give_up(f"no live test module matches {options.live}; some need --browser", tally)
         return
     needed = [*LIVE_VENVS, "browser"] if browsed else LIVE_VENVS
     try:
+        if browsed:
+            find_browser()
         pythons = await asyncio.to_thread(venvs.ensure_many, needed, report=report)
-    except (venvs.MissingPython, venvs.InstallFailed) as error:
-        _give_up(error, tally)
+    except (venvs.MissingPython, venvs.InstallFailed, MissingBrowser) as error:
+        _give_up(str(error), tally)
         return
     alone = [file for file in modules if runs_alone(file)]
     together = [file for file in modules if file not in alone]
