@@ -7,10 +7,13 @@ import time
 from rig.faults import BlackHole, BrokenJson, Fault, Html, Kind, Refuse, Status
 from rig.model import memory_blocks
 from rig.polling import eventually
-from rig.stack import StackTest, plugin_config
+from rig.stack import BANK, StackTest, plugin_config
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
 DEADLINE = 1.0
+AT_ONCE = 10.0
+"""Seconds; after a refused key the plugin waits up to a minute by itself."""
+WRONG_KEY = "hsk_wrong_9876543210fedcba"
 
 
 class FaultsTest(StackTest):
@@ -45,6 +48,22 @@ class FaultsTest(StackTest):
         self.assertIn(text, await self.bot.onebot.ask_private(who, f"SAY:{text}"))
         return time.monotonic() - started
 
+    async def stored(self, text: str, timeout: float = 60) -> list[str]:
+        """Awaits documents with a text and returns what is in them."""
+
+        async def found() -> list[str]:
+            texts = [d["original_text"] for d in await self.bank.documents(texts=True)]
+            return [one for one in texts if text in one]
+
+        return await eventually(found, timeout, f"a document with {text}")
+
+    def assert_no_key_is_logged(self, reason: str) -> None:
+        """Fails if a key is in the log, or if what happened with it is not."""
+        log = self.bot.log().splitlines()
+        self.assertTrue([line for line in log if reason in line], reason)
+        keys = (self.stack.hindsight.api_key, WRONG_KEY)
+        self.assertEqual([line for line in log if any(key in line for key in keys)], [])
+
     async def test_wrong_settings_are_named_and_nothing_leaves(self) -> None:
         cases = [
             ({"api_key": ""}, "还没有填写 api_key"),
@@ -67,18 +86,17 @@ class FaultsTest(StackTest):
 
     async def test_unusable_values_are_replaced_and_named(self) -> None:
         await self.reset()
-        before = await self.bot.dashboard.plugin_config(PLUGIN)
-        await self.configure(language="fr", retain={**before["retain"], "every_n_turns": 99})
+        self.restore_settings()
+        await self.configure(language="fr", retain={"every_n_turns": 99, "idle_seconds": 1.0})
         replaced = "这些设置填的值不能用，已改用：language=auto，retain.every_n_turns=20"
         self.assertIn(replaced, await self.status())
         self.assertIn("setting language is not usable as given, using 'auto'", self.bot.log())
         await self.timed(32015, "照常回答")
-        await self.configure(**before)
 
     async def test_wrong_key_and_wrong_address_are_named(self) -> None:
         await self.reset()
         for changes, sentence in (
-            ({"api_key": "hsk_wrong"}, "API Key 无效或已过期（401）"),
+            ({"api_key": WRONG_KEY}, "API Key 无效或已过期（401）"),
             ({"api_base": self.model.base_url}, "不是 Hindsight"),
             ({"api_base": "http://127.0.0.1:9"}, "连不上 Hindsight"),
         ):
@@ -87,6 +105,24 @@ class FaultsTest(StackTest):
                 self.assertIn(sentence, await self.status())
                 self.assertLess(await self.timed(32020, "照常回答"), DEADLINE + 2)
         await self.reset()
+        self.assert_no_key_is_logged("The API key is wrong or expired (401)")
+
+    async def test_a_good_key_is_used_at_once(self) -> None:
+        await self.reset()
+        await self.configure(api_key=WRONG_KEY)
+        await self.timed(32071, "换好 Key 之前的话")
+        await self.paused(32071)
+        await self.reset()
+        self.assertEqual(len(await self.stored("换好 Key 之前的话", AT_ONCE)), 1)
+
+    async def test_the_server_is_asked_once_at_the_start(self) -> None:
+        await self.reset()
+        self.proxy.clear()
+        await self.bot.dashboard.reload_plugin(PLUGIN)
+        await eventually(lambda: self.proxy.matching("/tags"), 10, "a request at the start")
+        await self.timed(32081, "启动之后的话")
+        asked = [(one.method, one.path) for one in self.proxy.matching("/tags")]
+        self.assertEqual(asked, [("GET", f"/v1/default/banks/{BANK}/tags?limit=1")])
 
     async def test_a_failing_server_costs_at_most_the_deadline(self) -> None:
         kinds: dict[str, tuple[Kind, str]] = {
@@ -109,18 +145,14 @@ class FaultsTest(StackTest):
                     await self.paused(32030 + number)
         await self.reset()
         await self.bot.dashboard.reload_plugin(PLUGIN)
+        self.assert_no_key_is_logged("delivery to Hindsight stopped")
 
     async def test_what_was_said_during_an_outage_arrives_afterwards(self) -> None:
         await self.reset()
         self.proxy.fault = Refuse()
         await self.timed(32041, "停机时说的话")
         self.proxy.fault = None
-
-        async def stored() -> list[str]:
-            texts = [d["original_text"] for d in await self.bank.documents(texts=True)]
-            return [text for text in texts if "停机时说的话" in text]
-
-        self.assertEqual(len(await eventually(stored, 60, "the turn")), 1)
+        self.assertEqual(len(await self.stored("停机时说的话")), 1)
 
     async def test_a_long_query_is_asked_again_at_half(self) -> None:
         await self.reset()

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rig.model import Body, memory_blocks, texts
+from rig.faults import Delay, Fault
+from rig.model import Body, last_user_message, memory_blocks, texts
 from rig.onebot import at_segment, text_segment
 from rig.polling import eventually
 from test_remembers import DRINK, IMAGE, QUESTION, ChatTest
 
 TOOLS = Path(__file__).parent / "plugins" / "rig_tools"
 LINE = r"(?m)^\S+#[0-9a-f]{6} \(\S+\): "
-HOST_TEXTS = ("<system_reminder>", "PREFIX", "SUFFIX", "CAPTION", "TOOLRESULT", "let me check")
-"""What AstrBot and tools put around the words of people."""
+HOST_TEXTS = (
+    "<system_reminder>",
+    "PREFIX",
+    "SUFFIX",
+    "CAPTION",
+    "TOOLRESULT",
+    "ADDED",
+    "let me check",
+)
+"""What AstrBot, tools and other plugins put around the words of people."""
+LOOKING_OVER = 1.0
+"""Seconds that the plugin beside ours takes for a message that says LOOK OVER."""
 
 Json = dict[str, Any]
 
@@ -198,6 +210,31 @@ class ConversationTest(HostTest):
         await self.stored("再说第二件事")
         await self.assert_stored_once("先说第一件事", answers=1)
         await self.assert_stored_once("再说第二件事", answers=1)
+
+    async def test_what_other_plugins_add_is_the_models_only(self) -> None:
+        self.model.script = lambda _: "好的"
+        await self.bot.onebot.ask_private(43105, "LOOK OVER 我的驾照在抽屉里")
+        given = texts(last_user_message(self.model.requests[-1]))
+        self.assertIn("ADDED to the prompt", given[0])
+        self.assertRegex(given[-1], "^ADDED ")
+        document = await self.stored("驾照")
+        self.assertRegex(document["original_text"], LINE + "LOOK OVER 我的驾照在抽屉里\n")
+        await self.assert_nothing_of_the_host()
+
+    async def test_recall_goes_on_while_other_plugins_work(self) -> None:
+        onebot, delay = self.bot.onebot, 0.8
+        self.model.script = lambda _: "好的"
+        await onebot.ask_private(43106, "我的船叫海鸥号，请记住")
+        await self.stored("海鸥号")
+        self.proxy.clear()
+        self.proxy.fault = Fault(Delay(delay), match="/recall")
+        await onebot.ask_private(43106, "LOOK OVER 我的船叫什么？")
+        given = texts(last_user_message(self.model.requests[-1]))
+        began, ended = re.findall(r"\d+\.\d+", given[-2])
+        self.assertRegex(given[-1], r"(?s)^<hindsight_memory.*海鸥号")
+        self.assertEqual([recall.at < float(ended) for recall in self.recalls()], [True])
+        took = self.model.requests[-1]["received_at"] - float(began)
+        self.assertLess(took, LOOKING_OVER + delay)
 
     async def answered(self, onebot: Any, who: int, text: str) -> None:
         """Awaits an answer, past what the bot says before it."""

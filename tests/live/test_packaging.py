@@ -66,6 +66,23 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
 
         await eventually(found, 60, f"{text} in Hindsight", 0.3)
 
+    async def documents(self) -> set[str]:
+        return {one["original_text"] for one in await self.bank.documents(texts=True)}
+
+    async def uninstall(self, *, delete_config: bool = False, delete_data: bool = False) -> None:
+        """Uninstalls it, and fails unless only what was to go is gone."""
+        config = self.bot.root / "data" / "config" / f"{PLUGIN}_config.json"
+        data, documents = self.bot.plugin_data_dir, await self.documents()
+        await self.bot.dashboard.uninstall_plugin(
+            PLUGIN, delete_config=delete_config, delete_data=delete_data
+        )
+        self.assertEqual(await self.version(), "")
+        self.assertFalse(self.bot.plugin_dir.exists())
+        self.assertEqual(config.exists(), not delete_config)
+        self.assertEqual(data.exists(), not delete_data)
+        self.assertEqual(await self.documents(), documents)
+        self.assertIn("我住在杭州", "".join(documents))
+
     async def test_install_update_uninstall(self) -> None:
         onebot, data = self.bot.onebot, self.bot.plugin_data_dir
         self.assertLess(self.archive.stat().st_size, MAX_BYTES)
@@ -91,9 +108,16 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         await onebot.ask_private(37101, "我住在哪里？")
         self.assertIn("杭州", "".join(memory_blocks(self.model.requests[-1])))
 
-        await self.bot.dashboard.uninstall_plugin(PLUGIN)
-        self.assertEqual(await self.version(), "")
-        self.assertFalse(self.bot.plugin_dir.exists())
+        await self.uninstall()
         self.model.clear()
         await onebot.ask_private(37101, "SAY:卸载之后")
         self.assertEqual(memory_blocks(self.model.requests[-1]), [])
+
+        await self.bot.dashboard.install_plugin(self.archive)
+        self.assertEqual((data / "salt.txt").read_bytes(), salt)
+        self.assertIn("杭州", await onebot.ask_private(37101, "/hindsight recall 杭州"))
+        await self.uninstall(delete_config=True)
+        await self.bot.dashboard.install_plugin(self.archive)
+        self.assertEqual((data / "salt.txt").read_bytes(), salt)
+        self.assertIn("api_key", await onebot.ask_private(37101, "/hindsight status"))
+        await self.uninstall(delete_data=True)

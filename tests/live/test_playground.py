@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import select
@@ -24,6 +25,8 @@ from rig.stack import CHECKOUT
 
 COMMAND = (sys.executable, str(CHECKOUT / "tests" / "playground.py"))
 LIMIT_SECONDS = 240
+STARTED_SECONDS = 60
+"""Where everything is installed already."""
 
 
 def turns(transcript: str) -> Iterator[tuple[str, str, str]]:
@@ -39,6 +42,8 @@ class ScriptTest(unittest.TestCase):
 
     def check(self, code: int | None, transcript: str) -> None:
         self.assertEqual(code, 0, transcript)
+        started = re.findall(r"^启动完成，用了 ([\d.]+) 秒。$", transcript, re.MULTILINE)
+        self.assertEqual([float(seconds) < STARTED_SECONDS for seconds in started], [True])
         asked = {f"{place} {words}": answer for place, words, answer in turns(transcript)}
         for message, key in {
             "小雨的私聊 小雨：我最喜欢喝什么？": "冰美式",
@@ -162,6 +167,7 @@ class TerminalTest(unittest.TestCase):
         address = screen.wait(r"http://127\.0\.0\.1:\d+").rpartition("http")[2]
         with urllib.request.urlopen(f"http{address}", timeout=10) as page:
             self.assertEqual(page.status, 200)
+        self.check_login(f"http{address}", screen.wait(r"用户名 \S+，密码 \S+，"))
         screen.wait("选择编号.*：")
         screen.type("1\n")
         self.check_chat(screen)
@@ -171,6 +177,17 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(processes_in(self.temp), [])
         left = [path.name for path in self.temp.iterdir() if "postgres" not in path.name]
         self.assertEqual(left, [])
+
+    def check_login(self, address: str, shown: str) -> None:
+        """Fails unless one can log in with what is on the screen."""
+        user, password = re.findall(r"(?:用户名|密码) (\S+)，", shown)
+        login = urllib.request.Request(
+            f"{address}/api/v1/auth/login",
+            json.dumps({"username": user, "password": password}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(login, timeout=10) as answer:
+            self.assertEqual(json.load(answer)["status"], "ok")
 
     def check_chat(self, screen: Screen) -> None:
         prompt = "小雨> "

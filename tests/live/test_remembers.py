@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 
-from rig.model import memory_blocks, system_prompt, user_text
+from rig.model import last_user_message, memory_blocks, system_prompt, texts, user_text
 from rig.onebot import at_segment, text_segment
 from rig.polling import eventually
 from rig.proxy import Recorded
@@ -53,6 +53,23 @@ class ChatTest(StackTest):
         await ask()
         return "".join(memory_blocks(self.model.requests[-1]))
 
+    async def check_group(self, group: int, person: int, other: int) -> None:
+        """Fails unless a group remembers for its members, and for nobody and nowhere else."""
+        onebot, elsewhere = self.bot.onebot, group + 1
+        await onebot.ask_group(group, person, "我对花生过敏，请记住", card="小明")
+        document = await self.stored("花生")
+        self.assertRegex(
+            document["original_text"], r"小明#[0-9a-f]{6} \(\d{4}-\d\d-\d\dT[\d:+-]+\): "
+        )
+        ask = "谁对花生过敏？"
+        block = await self.block_for(lambda: onebot.ask_group(group, other, ask, card="小红"))
+        self.assertRegex(block, r"小明#[0-9a-f]{6}.*花生")
+        self.assertRegex(block, r"现在说话的人：小红#[0-9a-f]{6}")
+        block = await self.block_for(lambda: onebot.ask_group(elsewhere, person, ask))
+        self.assertNotIn("花生", block)
+        block = await self.block_for(lambda: onebot.ask_private(person, ask))
+        self.assertNotIn("花生", block)
+
     def recalls(self) -> list[Recorded]:
         return self.proxy.matching("/memories/recall", "POST")
 
@@ -72,6 +89,9 @@ class RemembersTest(ChatTest):
         self.assertIn("冰美式", block)
         self.assertEqual(block.count("<hindsight_memory>"), 1)
         self.assertEqual(user_text(self.model.requests[-1]), QUESTION)
+        *before, last = texts(last_user_message(self.model.requests[-1]))
+        self.assertTrue(last.startswith("<hindsight_memory>"), last)
+        self.assertNotIn("hindsight_memory", "".join(before))
 
         block = await self.block_for(lambda: onebot.ask_private(bob, QUESTION))
         self.assertNotIn("冰美式", block)
@@ -87,20 +107,7 @@ class RemembersTest(ChatTest):
         self.assertNotIn("hindsight_memory", saved)
 
     async def test_group_is_remembered_for_its_members(self) -> None:
-        onebot = self.bot.onebot
-        await onebot.ask_group(70201, 30201, "我对花生过敏，请记住", card="小明")
-        document = await self.stored("花生")
-        self.assertRegex(
-            document["original_text"], r"小明#[0-9a-f]{6} \(\d{4}-\d\d-\d\dT[\d:+-]+\): "
-        )
-        ask = "谁对花生过敏？"
-        block = await self.block_for(lambda: onebot.ask_group(70201, 30202, ask, card="小红"))
-        self.assertRegex(block, r"小明#[0-9a-f]{6}.*花生")
-        self.assertRegex(block, r"现在说话的人：小红#[0-9a-f]{6}")
-        block = await self.block_for(lambda: onebot.ask_group(70202, 30201, ask))
-        self.assertNotIn("花生", block)
-        block = await self.block_for(lambda: onebot.ask_private(30201, ask))
-        self.assertNotIn("花生", block)
+        await self.check_group(70201, 30201, 30202)
 
     async def test_requests_have_the_chats_four_tags(self) -> None:
         onebot = self.bot.onebot
@@ -143,8 +150,13 @@ class RemembersTest(ChatTest):
 
     async def test_system_prompt_is_untouched(self) -> None:
         onebot = self.bot.onebot
-        await onebot.ask_private(30501, "SAY:一")
+        await onebot.ask_private(30501, "我的自行车是蓝色的，请记住")
+        await self.stored("自行车")
+        ask = "我的自行车是什么颜色？"
+        self.assertIn("蓝色", await self.block_for(lambda: onebot.ask_private(30501, ask)))
         with_plugin = system_prompt(self.model.requests[-1])
+        self.assertEqual(await self.block_for(lambda: onebot.ask_private(30502, ask)), "")
+        self.assertEqual(system_prompt(self.model.requests[-1]), with_plugin)
         await self.bot.dashboard.enable_plugin("astrbot_plugin_hindsight_memory", False)
         try:
             await onebot.ask_private(30501, "SAY:二")
@@ -236,6 +248,9 @@ class OldestAstrBotTest(ChatTest):
         self.assertIn("冰美式", answer)
         self.assertIn("/hindsight status", await onebot.ask_private(31101, "/hindsight"))
 
+    async def test_group_is_remembered_for_its_members(self) -> None:
+        await self.check_group(71201, 31202, 31203)
+
     async def test_stopped_answers_are_not_stored(self) -> None:
         onebot = self.bot.onebot
         await onebot.private(31201, "SLEEP:30 这句话被停止了")
@@ -262,6 +277,27 @@ class CommandsTest(ChatTest):
         self.assertIn("收到：hindsight off", await self.ask("hindsight off is a phrase"))
         answer = await self.bot.onebot.ask_group(70901, 30901, "hindsight status 怎么样")
         self.assertIn("收到：", answer)
+
+    async def test_wake_prefix_is_the_hosts(self) -> None:
+        onebot, dashboard, shown = self.bot.onebot, self.bot.dashboard, "bank：live"
+        try:
+            await dashboard.save_config(wake_prefix=["!"])
+            self.assertIn(shown, await self.ask("!hindsight status"))
+            answer = await onebot.ask_group(70903, 30901, "!hindsight status", at=False)
+            self.assertIn(shown, answer)
+            for typed in ("/hindsight status", "hindsight status"):
+                self.assertEqual(await self.ask(typed), f"收到：{typed}")
+            await dashboard.save_config(wake_prefix=[])
+            self.assertIn(shown, await self.ask("hindsight status"))
+            self.assertIn(shown, await onebot.ask_group(70903, 30901, "hindsight status"))
+        finally:
+            await dashboard.save_config(wake_prefix=["/"])
+
+    async def test_web_chat_tells_the_language(self) -> None:
+        for locale, words in (("en-US", "is the memory working"), ("zh-CN", "查看记忆是否正常")):
+            with self.subTest(locale):
+                reply = await self.bot.dashboard.chat("/hindsight help", locale=locale)
+                self.assertIn(words, reply.text)
 
     async def test_status_tells_what_is(self) -> None:
         await self.ask("SAY:状态之前说一句")

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from typing import Any, ClassVar
+from urllib.parse import unquote_plus
 
 from rig.astrbot import ADMIN
 from rig.faults import BlackHole, Fault, Kind, Status
@@ -403,6 +404,29 @@ class RightsTest(RightsCase):
         self.assertIn("记住了", await self.command(other, "remember 我会弹吉他"))
         self.assertEqual(await self.held((), "退出后的秘密"), [])
 
+    async def test_arguments_are_cleaned(self) -> None:
+        who, password = 35511234, "hunter2x9"
+        secret = f"我的号 {who}，密码是{password}"
+        for words in ("remember", "recall", "ask", "list", "forget"):
+            await self.command(who, f"{words} {secret}")
+        for tool, argument, end in (("remember", "content", "记好"), ("recall", "query", "查好")):
+            arguments = json.dumps({argument: f"{secret}，{end}"}, ensure_ascii=False)
+            await self.tool_answer(who, f"TOOL:hindsight_{tool} {arguments}")
+        await self.stored("查好")
+        sent = {
+            f"{unquote_plus(r.path)} {r.headers} {r.body.decode()}" for r in self.proxy.requests
+        }
+        cleaned = {one for one in sent if "[密码已隐藏]" in one}
+        for path in ("/memories ", "/memories/recall ", "/memories/list?", "/reflect "):
+            with self.subTest(path):
+                self.assertTrue([one for one in cleaned if path in one])
+        for end in ("记好", "查好"):  # as the tool sent it, not the message that called for it
+            with self.subTest(end):
+                self.assertTrue([one for one in cleaned if end in one and "TOOL:" not in one])
+        for raw in (str(who), password):
+            with self.subTest(raw):
+                self.assertEqual([one for one in sent if raw in one], [])
+
     # --- Opting out, remembering, export, setup --------------------------------------------
 
     async def test_opting_out_and_in(self) -> None:
@@ -674,11 +698,12 @@ class PlainServerTest(RightsCase):
         self.assertNotIn("名单测试乙", sent)
         self.assertNotIn("名单记住乙", sent)
 
-        await self.configure(privacy={"allow_chats": ["76101", str(who)], "deny_chats": []})
+        allowed = ["76101", "76102", str(who)]
+        await self.configure(privacy={"allow_chats": allowed, "deny_chats": ["76102"]})
         try:
             self.proxy.clear()
-            for group in (76101, 76103):
-                await self.say(who, f"SAY:允许测试{CHATS[group]}", group)
+            for group, name in CHATS.items():
+                await self.say(who, f"SAY:允许测试{name}", group)
             await self.say(who, "SAY:允许测试私聊")
             await self.say(36502, "SAY:允许测试别人")
             await self.stored("允许测试甲")
@@ -687,7 +712,18 @@ class PlainServerTest(RightsCase):
             await self.configure(privacy={"deny_chats": ["76102"]})
         sent = "".join(r.path + r.body.decode() for r in self.proxy.requests)
         self.assertNotIn("允许测试丙", sent)
+        self.assertNotIn("允许测试乙", sent)  # it is in both lists
         self.assertNotIn("允许测试别人", sent)
+
+    async def test_the_newest_is_listed_first(self) -> None:
+        who, said = 36701, ("第一件事", "第二件事", "第三件事")
+        for text in said:
+            await self.say(who, f"SAY:{text}")
+            await self.stored(text)
+        await self.settled()
+        listed = numbers(await self.command(who, "list"))
+        shown = [text for line in listed.values() for text in said if text in line]
+        self.assertEqual(list(dict.fromkeys(shown)), [*reversed(said)], listed)
 
     async def test_tools_are_off_by_default(self) -> None:
         await self.say(36601, "SAY:有什么工具")

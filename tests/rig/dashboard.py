@@ -191,6 +191,12 @@ class Dashboard:
         """Drop all rules of a session."""
         await self.call("POST", "/sessions/rules/delete", json={"umo": umo})
 
+    async def save_config(self, **changes: Any) -> None:
+        """Change settings of AstrBot itself; they count from the next message on."""
+        path = "/config-profiles/default"
+        config = (await self.call("GET", path))["config"]
+        await self.call("PUT", path, json={**config, **changes})
+
     async def run_cron_job(self, umo: str, note: str) -> str:
         """Make a scheduled task of the agent and run it now.
 
@@ -212,7 +218,12 @@ class Dashboard:
     # --- The web chat -----------------------------------------------------------------------------
 
     async def chat(
-        self, text: str, session: str | None = None, *, streaming: bool = True
+        self,
+        text: str,
+        session: str | None = None,
+        *,
+        streaming: bool = True,
+        locale: str = "zh-CN",
     ) -> ChatReply:
         """Send a message in the web chat and gather the answer.
 
@@ -220,6 +231,7 @@ class Dashboard:
             text: The message.
             session: The chat session; None for a new one.
             streaming: Whether the answer is to be streamed, as the web page asks by default.
+            locale: The language of the web page.
 
         Returns:
             The answer.
@@ -228,6 +240,7 @@ class Dashboard:
         body = {
             "message": [{"type": "plain", "text": text}],
             "flags": {"enable_streaming": streaming},
+            "locale": locale,
         }
         return await self._send_chat(body, session)
 
