@@ -92,8 +92,8 @@ def verdict(scene: Scene, wrong: list[str]) -> str:
     if wrong:
         return f"演示失败：{'；'.join(wrong)}。"
     line = (
-        f"演示成功：{len(QUESTIONS)} 个人都被想起了自己说过的话，同名的两个小明没有混淆；"
-        "陌生人和别的聊天什么也没有得到"
+        f"演示成功：{len(QUESTIONS)} 个人问起时都答对了自己说过的话，同名的两个小明没有混淆；"
+        "一个聊天里说的，别的聊天查不到"
     )
     if scene.proxy is None:
         return f"{line}。"
