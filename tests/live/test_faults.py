@@ -116,7 +116,8 @@ class FaultsTest(StackTest):
         self.assertEqual(len(await self.stored("换好 Key 之前的话", AT_ONCE)), 1)
 
     async def test_the_server_is_asked_once_at_the_start(self) -> None:
-        await self.reset()
+        await self.reset()  # starts it once, too
+        await eventually(lambda: self.proxy.matching("/tags"), 10, "a request at the start")
         self.proxy.clear()
         await self.bot.dashboard.reload_plugin(PLUGIN)
         await eventually(lambda: self.proxy.matching("/tags"), 10, "a request at the start")
