@@ -178,10 +178,10 @@ class Delivery:
         """
         try:
             await self._save_turns()
-            await self._sync()
             await self._grow_older()
             await self._seal_idle()
             await self._start_sending()
+            await self._sync()
         except DISK_ERRORS as error:
             self._disk_failed(error)
         return self._until_next()
@@ -273,10 +273,15 @@ class Delivery:
         self._disk_fault = False
 
     async def _sync(self) -> None:
-        if self._sync_at is not None and self._sync_at <= self._monotonic():
-            self._sync_at = self._monotonic() + SYNC_SECONDS  # again, if it fails
+        if self._sync_at is None or self._sync_at > self._monotonic():
+            return
+        self._sync_at = None  # what is committed meanwhile is due a second later
+        try:
             await self._outbox.sync()
-            self._sync_at = None
+        except DISK_ERRORS:
+            self._sync_at = self._monotonic() + SYNC_SECONDS
+            raise
+        if not self._unsaved:
             self._disk_recovered()
 
     async def _grow_older(self) -> None:

@@ -458,16 +458,36 @@ class SyncTest(DeliveryCase):
         synced.assert_called_once()
 
     async def test_what_becomes_due_during_a_step_is_due_at_once(self) -> None:
+        await self.add("1", urgent=False)
+
+        async def slowly() -> None:
+            self.clock.now += IDLE
+
+        with mock.patch.object(self.outbox, "sync", slowly):
+            self.assertEqual(await self.delivery.step(), 0.0)
+
+    async def test_what_is_committed_during_a_sync_is_due_for_the_next(self) -> None:
         self.sync_after(SYNC_SECONDS)
         await self.add("1", urgent=False)
-        look = self.outbox.next_window
+        syncs: list[float] = []
 
-        async def slowly(**named: Any) -> Any:
-            self.clock.now += SYNC_SECONDS
-            return await look(**named)
+        async def slowly() -> None:
+            syncs.append(self.clock.now)
+            if len(syncs) == 1:
+                await self.add("2", urgent=False)
 
-        with mock.patch.object(self.outbox, "next_window", slowly):
-            self.assertEqual(await self.delivery.step(), 0.0)
+        with mock.patch.object(self.outbox, "sync", slowly):
+            for _ in range(3):
+                self.clock.now += SYNC_SECONDS
+                await self.delivery.step()
+        self.assertEqual(len(syncs), 2)
+
+    async def test_disk_that_cannot_sync_keeps_nothing_from_being_sent(self) -> None:
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "wal_checkpoint"
+        for text in ("1", "2"):
+            await self.add(text)
+            await self.step(SYNC_SECONDS)
+        self.assertEqual(self.said(), ["1", "2"])
 
     async def test_disk_that_fails_is_asked_again(self) -> None:
         self.sync_after(SYNC_SECONDS)
