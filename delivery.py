@@ -131,13 +131,14 @@ class Delivery:
         self._lost = 0
         self._aged_at = monotonic()
         self._sync_at: float | None = None
+        self._sync_fault = False
         self._last_sent_at: float | None = None
 
     @property
     def state(self) -> DeliveryState:
         """A picture of this moment."""
         stopped = self._hold.reason
-        if self._disk_fault:
+        if self._disk_fault or self._sync_fault:
             stopped = "disk"
         elif self._capped:
             stopped = "daily_cap"
@@ -278,11 +279,16 @@ class Delivery:
         self._sync_at = None  # what is committed meanwhile is due a second later
         try:
             await self._outbox.sync()
-        except DISK_ERRORS:
-            self._sync_at = self._monotonic() + SYNC_SECONDS
-            raise
-        if not self._unsaved:
-            self._disk_recovered()
+        except DISK_ERRORS as error:
+            self._sync_failed(error)
+        else:
+            self._sync_fault = False
+
+    def _sync_failed(self, error: Exception) -> None:
+        if not self._sync_fault:
+            self._logger.error("the disk does not write down what is committed: %s", error)
+        self._sync_fault = True
+        self._sync_at = self._monotonic() + SYNC_SECONDS
 
     async def _grow_older(self) -> None:
         now = self._monotonic()

@@ -20,7 +20,6 @@ from astrbot_plugin_hindsight_memory.delivery import (
     AGE_EVERY_SECONDS,
     BACKOFF_CAP_SECONDS,
     CONCURRENCY,
-    DISK_SECONDS,
     MAX_AGE_SECONDS,
     STEP_SECONDS,
     SYNC_SECONDS,
@@ -494,12 +493,23 @@ class SyncTest(DeliveryCase):
         await self.add("1", urgent=False)
         self.disk.fault, self.disk.only = sqlite3.SQLITE_IOERR, "wal_checkpoint"
         self.clock.now += SYNC_SECONDS
-        self.assertEqual(await self.delivery.step(), DISK_SECONDS)
-        self.assertEqual(self.delivery.state.stopped, "disk")
+        for _ in range(2):
+            self.assertEqual(await self.delivery.step(), SYNC_SECONDS)
+            self.assertEqual(self.delivery.state.stopped, "disk")
+            self.clock.now += SYNC_SECONDS
+        self.assertEqual(len(self.log.lines(logging.ERROR)), 1)
         self.disk.fault = None
-        self.clock.now += DISK_SECONDS
         await self.delivery.step()
         self.assertEqual(self.delivery.state.stopped, "")
+
+    async def test_a_sync_does_not_hide_another_fault_of_the_disk(self) -> None:
+        self.sync_after(SYNC_SECONDS)
+        await self.add("1", urgent=False)
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT INTO turns"
+        self.clock.now += SYNC_SECONDS
+        await self.add("2", urgent=False)
+        await self.delivery.step()
+        self.assertEqual(self.delivery.state.stopped, "disk")
 
 
 class DiskTest(DeliveryCase):
