@@ -409,14 +409,14 @@ class Delivery:
         self._chats.pop(window.chat, None)
 
     def _until_next(self) -> float:
+        if self._disk_fault:
+            return DISK_SECONDS
         now = self._monotonic()
         delays = [b.not_before - now for b in (self._hold.backoff, *self._chats.values())]
         coming = [delay for delay in delays if delay > 0]
         # What has become due while this step went on is due at once.
         due = [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
         coming += [max(at - now, 0.0) for at in due]
-        if self._disk_fault:
-            coming = [max(delay, DISK_SECONDS) for delay in (*coming, 0.0)]
         return min([*coming, STEP_SECONDS])
 
 
