@@ -98,16 +98,13 @@ def print_line(line: str) -> None:
 # --- Finding a Python -----------------------------------------------------------------------------
 
 
-def find_python(minimum: tuple[int, int] = MINIMUM, exact: tuple[int, int] | None = None) -> Path:
+@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
+def find_python() -> Path:
     """Find a Python that can make virtual environments.
 
     The running interpreter comes first, then the PATH, then pyenv's versions, then the Windows
     launcher. A candidate is run before it is believed: a shim of a version manager may be on the
     PATH and yet fail.
-
-    Args:
-        minimum: The lowest version that will do.
-        exact: Look for just this minor version instead.
 
     Returns:
         The interpreter's path.
@@ -115,25 +112,14 @@ def find_python(minimum: tuple[int, int] = MINIMUM, exact: tuple[int, int] | Non
     Raises:
         MissingPython: If there is none.
     """
-    return _find_python(minimum, exact)
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
-def _find_python(minimum: tuple[int, int], exact: tuple[int, int] | None) -> Path:
-    seen = set()
-    for candidate in _candidates(exact):
-        if candidate in seen:
-            continue
-        seen.add(candidate)
-        version = python_version(candidate)
-        if version is not None and (version == exact if exact else version >= minimum):
-            return candidate
-    raise MissingPython(_how_to_get(minimum, exact))
+    for _, python in _usable():
+        return python
+    raise MissingPython(_how_to_get())
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
 def find_pythons() -> dict[tuple[int, int], Path]:
-    """Find a Python of each minor version that will do.
+    """Find a Python of each minor version that will do, in the same places.
 
     Returns:
         The interpreters' paths by version, the oldest version first.
@@ -142,18 +128,25 @@ def find_pythons() -> dict[tuple[int, int], Path]:
         MissingPython: If there is none.
     """
     found: dict[tuple[int, int], Path] = {}
-    for candidate in _candidates(None):
-        version = python_version(candidate)
-        if version is not None and MINIMUM <= version <= NEWEST:
-            found.setdefault(version, candidate)
+    for version, python in _usable():
+        if version <= NEWEST:
+            found.setdefault(version, python)
     if not found:
-        raise MissingPython(_how_to_get(MINIMUM, None))
+        raise MissingPython(_how_to_get())
     return dict(sorted(found.items()))
 
 
-def _candidates(exact: tuple[int, int] | None) -> Iterator[Path]:
+def _usable() -> Iterator[tuple[tuple[int, int], Path]]:
+    """Yield each Python that is new enough and runs, with its version."""
+    for candidate in _candidates():
+        version = python_version(candidate)
+        if version is not None and version >= MINIMUM:
+            yield version, candidate
+
+
+def _candidates() -> Iterator[Path]:
     yield running_python()
-    versions = [exact] if exact else [(3, minor) for minor in range(NEWEST[1], MINIMUM[1] - 1, -1)]
+    versions = [(3, minor) for minor in range(NEWEST[1], MINIMUM[1] - 1, -1)]
     names = [*(f"python{_dotted(version)}" for version in versions), "python3", "python"]
     for name in names:
         found = shutil.which(name)
@@ -226,12 +219,11 @@ def _output_of(command: Sequence[str]) -> str | None:
     return done.stdout.decode("utf-8", "replace").strip() or None
 
 
-def _how_to_get(minimum: tuple[int, int], exact: tuple[int, int] | None) -> str:
-    version = _dotted(exact or minimum)
-    wanted = f"Python {version}" if exact else f"Python {version} or newer"
+def _how_to_get() -> str:
+    version = _dotted(MINIMUM)
     running = _dotted(sys.version_info[:2])
     return (
-        f"{wanted} that can make virtual environments was not found: "
+        f"Python {version} or newer that can make virtual environments was not found: "
         f"looked at the running Python ({running}), python3.x on the PATH, pyenv's versions and, "
         "on Windows, the py launcher. "
         "Get it from your system (on Debian and Ubuntu: apt install python3 python3-venv), "
