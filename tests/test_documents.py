@@ -72,15 +72,6 @@ def read(name: str) -> str:
     return (plugin.CHECKOUT / name).read_text("utf-8")
 
 
-def settings() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every setting by its path, in the order of the page."""
-    for name, meta in json.loads(read("_conf_schema.json")).items():
-        if meta["type"] == "object":
-            yield from ((f"{name}.{inner}", one) for inner, one in meta["items"].items())
-        else:
-            yield name, meta
-
-
 def commands() -> tuple[Command, ...]:
     """The table of the commands."""
     unused = cast("Any", None)
@@ -276,10 +267,10 @@ class DependenciesTest(unittest.TestCase):
 
 class SettingsTest(unittest.TestCase):
     def test_number(self) -> None:
-        self.assertLessEqual(len(list(settings())), MAX_SETTINGS)
+        self.assertLessEqual(len(leaves()), MAX_SETTINGS)
 
     def test_readmes_tell_how_many_there_are_and_which_are_required(self) -> None:
-        required = [path for path, meta in settings() if "必填" in meta["description"]]
+        required = [path for path, meta in leaves().items() if "必填" in meta["description"]]
         problems = load_settings({}, SCHEMA).problems
         self.assertEqual([f"{path}_missing" for path in required], list(problems))
         number, words = len(leaves()), NumbersTest.WORDS
@@ -296,7 +287,7 @@ class SettingsTest(unittest.TestCase):
     def test_every_setting_has_its_row(self) -> None:
         for language, name in READMES.items():
             found = {row[0].strip("`"): row[1] for row in rows(name) if len(row) == 4}
-            for path, meta in settings():
+            for path, meta in leaves().items():
                 with self.subTest(name, setting=path):
                     self.assertIn(path, found)
                     self.assertIn(self.shown(meta, language), found[path])
@@ -313,7 +304,7 @@ class SettingsTest(unittest.TestCase):
         return str(default) if default not in ("", []) else {"zh": "空", "en": "empty"}[language]
 
     def test_rows_have_the_order_of_the_page(self) -> None:
-        paths = [path for path, _ in settings()]
+        paths = list(leaves())
         for name in READMES.values():
             with self.subTest(name):
                 named = [row[0].strip("`") for row in rows(name) if len(row) == 4]
@@ -344,7 +335,7 @@ class SettingsTest(unittest.TestCase):
 
     def test_page_itself_is_in_chinese_and_says_the_same(self) -> None:
         config = json.loads(read(".astrbot-plugin/i18n/zh-CN.json"))["config"]
-        for path, meta in settings():
+        for path, meta in leaves().items():
             with self.subTest(path):
                 told = config
                 for part in path.split("."):
