@@ -318,12 +318,13 @@ class HindsightMemory(Star):
 
     async def _turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides once per event whether it has memory, and leaves the result on the event."""
-        scope = await self._admitted(event)
-        if isinstance(scope, Skip):
-            self._memory.skip(scope, self._scope(event))
-            event.set_extra(TURN_EXTRA, scope)
+        scope = self._scope(event)
+        admitted = await self._admitted(event, scope)
+        if isinstance(admitted, Skip):
+            self._memory.skip(admitted, scope)
+            event.set_extra(TURN_EXTRA, admitted)
             return None
-        reader = self._reader(event, scope)
+        reader = self._reader(event, admitted)
         turn = Turn(reader.message(self._now()), reader)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
@@ -359,13 +360,13 @@ class HindsightMemory(Star):
                     await asyncio.sleep(POLL_SECONDS)
         return None
 
-    async def _admitted(self, event: AstrMessageEvent) -> Scope | Skip:
-        scope = self._memory.admit(self._scope(event))
-        if isinstance(scope, Scope):
+    async def _admitted(self, event: AstrMessageEvent, scope: Scope | Skip) -> Scope | Skip:
+        admitted = self._memory.admit(scope)
+        if isinstance(admitted, Scope):
             umo = event.unified_msg_origin
             if not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
                 return Skip.SESSION_RULE
-        return scope
+        return admitted
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
         hasher, origin = self._state.hasher, origin_of(event)
