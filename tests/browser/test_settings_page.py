@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import tempfile
 import time
 import unittest
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,6 +19,7 @@ from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
 from rig.polling import eventually
 from rig.stack import CHECKOUT, StackTest
+from support import SCHEMA, leaves
 
 sys.path.insert(0, str(CHECKOUT / "tools"))
 import build_zip
@@ -50,15 +49,6 @@ EVERY_SETTING: dict[str, Any] = {
     "tools.recall": True,
     "tools.remember": True,
 }
-
-
-def names(schema: dict[str, Any], group: str = "") -> Iterator[str]:
-    """The full names of all settings."""
-    for name, meta in schema.items():
-        if meta["type"] == "object":
-            yield from names(meta["items"], f"{name}.")
-        else:
-            yield group + name
 
 
 def value_of(config: dict[str, Any], name: str) -> Any:
@@ -177,13 +167,12 @@ class SettingsPageTest(StackTest):
         self.assertIn("api_base 不是可用的地址", status)
 
     async def test_all_is_explained_in_both_languages(self) -> None:
-        schema = json.loads((CHECKOUT / "_conf_schema.json").read_text("utf-8"))
-        groups = [name for name, meta in schema.items() if meta["type"] == "object"]
+        groups = [name for name, meta in SCHEMA.items() if meta["type"] == "object"]
         locales: tuple[Locale, ...] = ("zh-CN", "en-US")
         for locale in locales:
             async with Browser() as browser:
                 shown = await (await self.settings(browser, locale)).dialog.inner_text()
-            for name in [*groups, *names(schema)]:
+            for name in [*groups, *leaves()]:
                 for part, text in translation_of(name, locale).items():
                     if part in ("description", "hint"):
                         with self.subTest(locale=locale, name=name, part=part):
