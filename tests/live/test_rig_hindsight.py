@@ -198,7 +198,7 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
             cold = await self.seconds(client)
             warm = min([await self.seconds(client) for _ in range(5)])
         self.assertTrue(2 * RTT <= cold < 3 * RTT, cold)
-        self.assertTrue(RTT <= warm < 2 * RTT, warm)
+        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
         self.assertEqual(link.connections, 1)
         self.assertEqual((link.bytes_up, link.bytes_down), self.proxy_bytes())
 
@@ -214,7 +214,7 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
             cold = await self.seconds(client)
             warm = min([await self.seconds(client) for _ in range(5)])
         self.assertTrue(3 * RTT <= cold < 4 * RTT, cold)
-        self.assertTrue(RTT <= warm < 2 * RTT, warm)
+        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
         self.assertGreater(link.bytes_up, proxy.bytes_in)
 
     def proxy_bytes(self) -> tuple[int, int]:
