@@ -48,15 +48,6 @@ class FaultsTest(StackTest):
         self.assertIn(text, await self.bot.onebot.ask_private(who, f"SAY:{text}"))
         return time.monotonic() - started
 
-    async def stored(self, text: str, timeout: float = 60) -> list[str]:
-        """Awaits documents with a text and returns what is in them."""
-
-        async def found() -> list[str]:
-            texts = [d["original_text"] for d in await self.bank.documents(texts=True)]
-            return [one for one in texts if text in one]
-
-        return await eventually(found, timeout, f"a document with {text}")
-
     def assert_no_key_is_logged(self, reason: str) -> None:
         """Fails if a key is in the log, or if what happened with it is not."""
         log = self.bot.log().splitlines()
@@ -113,7 +104,7 @@ class FaultsTest(StackTest):
         await self.timed(32071, "换好 Key 之前的话")
         await self.paused(32071)
         await self.reset()
-        self.assertEqual(len(await self.stored("换好 Key 之前的话", AT_ONCE)), 1)
+        self.assertEqual(len(await self.bank.stored("换好 Key 之前的话", timeout=AT_ONCE)), 1)
 
     async def test_the_server_is_asked_once_at_the_start(self) -> None:
         await self.reset()  # starts it once, too
@@ -153,7 +144,7 @@ class FaultsTest(StackTest):
         self.proxy.fault = Refuse()
         await self.timed(32041, "停机时说的话")
         self.proxy.fault = None
-        self.assertEqual(len(await self.stored("停机时说的话")), 1)
+        self.assertEqual(len(await self.bank.stored("停机时说的话")), 1)
 
     async def test_a_long_query_is_asked_again_at_half(self) -> None:
         await self.reset()

@@ -16,7 +16,6 @@ from rig.bank import Bank
 from rig.faults import Refuse
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
-from rig.polling import eventually
 from rig.proxy import RecordingProxy
 from rig.stack import BANK, CHECKOUT, plugin_config
 
@@ -59,13 +58,6 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         present = await self.bot.dashboard.plugin_config(PLUGIN)
         await self.bot.dashboard.save_plugin_config(PLUGIN, {**present, **self.config})
 
-    async def stored(self, text: str) -> None:
-        async def found() -> bool:
-            answer = await self.bank.request("GET", "/documents", params={"q": text})
-            return bool(answer.json().get("items"))
-
-        await eventually(found, 60, f"{text} in Hindsight", 0.3)
-
     async def documents(self) -> set[str]:
         return {one["original_text"] for one in await self.bank.documents(texts=True)}
 
@@ -92,7 +84,7 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("api_key", await onebot.ask_private(37101, "/hindsight status"))
         await self.configure()
         await onebot.ask_private(37101, "我住在杭州，请记住")
-        await self.stored("我住在杭州")
+        await self.bank.stored("我住在杭州")
 
         await onebot.ask_private(37102, "/hindsight off")
         self.proxy.fault = Refuse()
@@ -103,7 +95,7 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn(await self.version(), self.archive.name)
         self.assertNotEqual(await self.version(), OLDER)
         self.assertEqual((data / "salt.txt").read_bytes(), salt)
-        await self.stored("更新之前说的话")
+        await self.bank.stored("更新之前说的话")
         self.assertIn("聊天已关闭记忆", await onebot.ask_private(37102, "/hindsight recall 杭州"))
         self.model.clear()
         await onebot.ask_private(37101, "我住在哪里？")

@@ -28,16 +28,10 @@ class ChatTest(StackTest):
     """What the tests of this module ask of the stack."""
 
     async def stored(self, text: str) -> dict:
-        """Awaits the document with a text and returns it."""
-
-        async def found() -> dict | None:
-            await self.bank.settled()
-            for document in await self.bank.documents(texts=True):
-                if text in document["original_text"]:
-                    return document
-            return None
-
-        return await eventually(found, 60, f"a document with {text}")
+        """Awaits that a text is stored and processed, and returns its document."""
+        document = (await self.bank.stored(text))[0]
+        await self.bank.settled()
+        return document
 
     async def not_stored(self, text: str) -> None:
         """Fails if a text is stored, now that everything said before has been delivered."""

@@ -60,24 +60,11 @@ class RightsCase(StackTest):
 
     async def stored(self, text: str, tags: tuple[str, ...] = (), timeout: float = 60) -> Json:
         """Awaits the document with a text and returns it."""
-
-        async def found() -> Json | None:
-            for document in await self.texts(tags):
-                if text in document["original_text"]:
-                    return document
-            return None
-
-        document: Json = await eventually(found, timeout, f"a document with {text}", 0.3)
-        return document
+        return (await self.bank.stored(text, tags, timeout))[0]
 
     async def texts(self, tags: tuple[str, ...] = ()) -> list[Json]:
-        """Documents with their text; one that vanishes while they are read is left out."""
-        found = []
-        for listed in await self.bank.documents(tags):
-            answer = await self.bank.request("GET", f"/documents/{listed['id']}")
-            if answer.is_success:
-                found.append(answer.json())
-        return found
+        """Documents with their text."""
+        return await self.bank.documents(tags, texts=True)
 
     async def tags_of(self, text: str) -> tuple[str, ...]:
         """The four tags of the chat in which something was said."""

@@ -70,7 +70,7 @@ class Bank:
         if tags:
             body |= {"tags": list(tags), "tags_match": "all_strict"}
         response = await self._client.post("/memories/recall", json=body)
-        if response.status_code == httpx.codes.NOT_FOUND:
+        if _is_missing(response):
             return []
         results: list[dict[str, Any]] = response.raise_for_status().json()["results"]
         return results
@@ -91,18 +91,46 @@ class Bank:
 
         Args:
             tags: The tags.
-            texts: Return them in full, with their `original_text`.
+            texts: Return them in full, with their `original_text`; one that vanishes while they
+                are read is left out.
         """
         listed = [item async for item in self._pages("/documents", "items", tags)]
         if not texts:
             return listed
-        return [await self.document(item["id"]) for item in listed]
+        answers = [await self._get_document(item["id"]) for item in listed]
+        return [one.raise_for_status().json() for one in answers if not _is_missing(one)]
+
+    async def stored(
+        self, text: str, tags: Sequence[str] = (), timeout: float = 60.0
+    ) -> list[dict[str, Any]]:
+        """Wait until a text is stored.
+
+        Args:
+            text: A part of what is stored.
+            tags: Look at documents with all of these tags only.
+            timeout: Seconds until giving up.
+
+        Returns:
+            The documents that hold it, in full.
+
+        Raises:
+            AssertionError: If there was none in time.
+        """
+
+        async def found() -> list[dict[str, Any]]:
+            documents = await self.documents(tags, texts=True)
+            return [one for one in documents if text in one["original_text"]]
+
+        return await eventually(found, timeout, f"a document with {text}", 0.3)
 
     async def document(self, document_id: str) -> dict[str, Any]:
         """Return a document in full."""
-        response = await self._client.get(f"/documents/{quote(document_id, safe='')}")
+        response = await self._get_document(document_id)
         document: dict[str, Any] = response.raise_for_status().json()
         return document
+
+    async def _get_document(self, document_id: str) -> httpx.Response:
+        return await self._client.get(f"/documents/{quote(document_id, safe='')}")
 
     async def memories(
         self, tags: Sequence[str] = (), fact_type: str | None = None
@@ -137,7 +165,7 @@ class Bank:
     async def _is_settled(self) -> bool:
         # One snapshot of all counts: an operation that ends may leave a new one behind.
         response = await self._client.get("/stats", params={"refresh": "true"})
-        if response.status_code == httpx.codes.NOT_FOUND:
+        if _is_missing(response):
             return True
         counts = response.raise_for_status().json()["operations_by_status"]
         if not any(counts.get(status) for status in _UNSETTLED):
@@ -154,7 +182,7 @@ class Bank:
         offset = 0
         while True:
             response = await self._client.get(path, params={**query, "offset": offset})
-            if response.status_code == httpx.codes.NOT_FOUND:
+            if _is_missing(response):
                 return
             page = response.raise_for_status().json()[key]
             for item in page:
@@ -162,3 +190,7 @@ class Bank:
             offset += len(page)
             if len(page) < _PAGE:
                 return
+
+
+def _is_missing(response: httpx.Response) -> bool:
+    return response.status_code == httpx.codes.NOT_FOUND
