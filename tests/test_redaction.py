@@ -224,6 +224,7 @@ class SecretsTest(unittest.TestCase):
             "bearer " * 4000,
             "a" * 20000 + "@",
             "a.a" * 7000,
+            "a-" * 20000,
         ):
             with self.subTest(text[:20]):
                 started = time.process_time()
