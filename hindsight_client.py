@@ -11,6 +11,7 @@ Errors are named for what the caller can do about them:
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import email.utils
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,15 @@ USER_AGENT = f"astrbot_plugin_hindsight_memory/{VERSION.removeprefix('v')}"
 KEEPALIVE_SECONDS = 600.0
 """httpx drops an idle connection after 5 s, so that nearly every turn would pay TCP and TLS."""
 
-MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 32
+MAX_RECALLS = 16
+"""So many recalls run at once; further ones wait before the connection pool, not in it.
+
+At the begin and end of each request httpcore 1.0.9 polls every idle connection, and compares each
+of them and of the waiting requests with all others. When 200 chats write at once, that took three
+quarters of the plugin's CPU time, which the replies then lacked.
+"""
+
 REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 600.0
@@ -261,6 +270,7 @@ class HindsightClient:
     ) -> None:
         self._bank = f"/v1/default/banks/{quote(bank_id, safe='')}"
         self._clock = clock
+        self._recalls = asyncio.Semaphore(MAX_RECALLS)
         self._http = httpx.AsyncClient(
             base_url=api_base,
             headers={"Authorization": f"Bearer {api_key}", "User-Agent": USER_AGENT},
@@ -313,7 +323,8 @@ class HindsightClient:
             "tags_match": "all_strict",
         }
         path = f"{self._bank}/memories/recall"
-        answer = await self._request("POST", path, json=body, missing_is_empty=True)
+        async with self._recalls:
+            answer = await self._request("POST", path, json=body, missing_is_empty=True)
         results = answer.content.get("results") or []
         if not isinstance(results, list):
             raise RetryLaterError("bad_answer", answer.status)

@@ -15,6 +15,7 @@ import plugin
 import yaml
 from astrbot_plugin_hindsight_memory.hindsight_client import (
     MAX_OPERATIONS,
+    MAX_RECALLS,
     MAX_RETRY_AFTER_SECONDS,
     PAGE_SIZE,
     VERSION,
@@ -32,7 +33,7 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support import FakeServer, private_origin, recall_results, reply, scope_of
+from support import FakeServer, private_origin, recall_results, reply, scope_of, until
 
 SCOPE = scope_of(private_origin())
 NO_TAGS: tuple[Any, ...] = ((), [], "", "scope:private", [""], ["scope:private", ""])
@@ -704,6 +705,40 @@ class ConnectionTest(ClientCase):
     async def test_timeout_after_a_drop(self) -> None:
         error = await self.failure(httpx.ReadError("dropped"), httpx.ReadTimeout("slow"))
         self.assertEqual(error.reason, "timeout")
+
+
+class CrowdTest(ClientCase):
+    """Many chats write at once: the pool, which slows down with its queue, gets a few of them."""
+
+    async def asyncSetUp(self) -> None:
+        self.server.gate.clear()
+        self.recalls = [asyncio.create_task(self.recall()) for _ in range(3 * MAX_RECALLS)]
+        self.addCleanup(self.server.gate.set)
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+    async def test_all_are_answered_and_few_at_a_time(self) -> None:
+        self.assertEqual(self.server.waiting, MAX_RECALLS)
+        self.server.gate.set()
+        self.assertEqual(await asyncio.gather(*self.recalls), [[]] * 3 * MAX_RECALLS)
+        self.assertEqual(len(self.server.requests), 3 * MAX_RECALLS)
+
+    async def test_what_is_given_up_makes_room_for_the_next(self) -> None:
+        under_way, waiting = self.recalls[0], self.recalls[MAX_RECALLS]
+        for recall in (waiting, under_way):
+            recall.cancel()
+        await until(lambda: len(self.server.requests) == MAX_RECALLS + 1)
+        self.server.gate.set()
+        await asyncio.wait(self.recalls)
+        self.assertEqual([r for r in self.recalls if r.cancelled()], [under_way, waiting])
+        self.assertEqual(len(self.server.requests), 3 * MAX_RECALLS - 1)
+
+    async def test_other_requests_do_not_wait_for_them(self) -> None:
+        retain = asyncio.create_task(self.retain())
+        await until(lambda: self.server.waiting == MAX_RECALLS + 1)
+        self.server.gate.set()
+        await asyncio.gather(retain, *self.recalls)
 
 
 class CheckTest(ClientCase):
