@@ -211,6 +211,11 @@ class Outbox:
         self._moved_aside = ""
         self._closed = False
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether no window waits to be sent; False while the database is not open."""
+        return self._connection is not None and self._waiting == 0
+
     async def add(self, turns: Sequence[TurnRecord]) -> list[Added]:
         """Commits turns, all or none, each to its chat's open window."""
         return await self._run(lambda db: [self._add(db, turn) for turn in turns])
@@ -407,14 +412,18 @@ class Outbox:
         row = db.execute(
             "SELECT id, turns, chars FROM windows WHERE chat = ? AND state = 'open'", (turn.chat,)
         ).fetchone()
-        window_id, turns, chars = row or (_insert_window(db, "open", turn.chat, turn.header), 0, 0)
+        window_id, turns, chars = row or (0, 0, 0)
         turns, chars = turns + 1, chars + turn.chars
-        _insert_turn(db, window_id, turn.lines)
         sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
-        db.execute(
-            "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
-            (turns, chars, "sealed" if sealed else "open", window_id),
-        )
+        state = "sealed" if sealed else "open"
+        if row:
+            db.execute(
+                "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
+                (turns, chars, state, window_id),
+            )
+        else:
+            window_id = _insert_window(db, state, turn.chat, turn.header, turns=turns, chars=chars)
+        _insert_turn(db, window_id, turn.lines)
         if sealed:
             self._count_sealed(db, 1)
         return Added(window_id, sealed)
@@ -586,32 +595,37 @@ def _insert_window(
     state: str,
     chat: str,
     header: dict[str, Any],
+    *,
+    turns: int = 0,
+    chars: int = 0,
     position: float | None = None,
 ) -> int:
+    """Writes a window, which stands in the order of the ids if it has no other position."""
     cursor = db.execute(
         "INSERT INTO windows (position, state, chat, document_id, operation_id, header, turns,"
-        " chars, uptime) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
+        " chars, uptime) VALUES ("
+        "COALESCE(?, (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'windows'), 1),"
+        " ?, ?, ?, ?, ?, ?, ?,"
+        " COALESCE((SELECT value FROM figures WHERE name = 'uptime'), 0))",
         (
-            position or 0.0,
+            position,
             state,
             chat,
             new_document_id(chat),
             str(uuid.uuid4()),
             json.dumps(header, ensure_ascii=False),
-            _figure(db, "uptime"),
+            turns,
+            chars,
         ),
     )
-    window_id = cursor.lastrowid or 0
-    if position is None:
-        db.execute("UPDATE windows SET position = id WHERE id = ?", (window_id,))
-    return window_id
+    return cursor.lastrowid or 0
 
 
 def _insert_filled_window(
     db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: float
 ) -> None:
     """Writes a sealed window with some turns of another, at that one's place in the order."""
-    window_id = _insert_window(db, "sealed", origin.chat, origin.header, position)
+    window_id = _insert_window(db, "sealed", origin.chat, origin.header, position=position)
     _fill_window(db, window_id, list(turns))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import re
 import shutil
@@ -51,6 +52,14 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
         return outbox
+
+    async def asyncTearDown(self) -> None:
+        """Whatever a test has done: what is said to be drained holds no window, and only that."""
+        outbox = self.open()
+        for one in (outbox, self.outbox):
+            with contextlib.suppress(sqlite3.Error, OSError):
+                window = await one.next_window()
+                self.assertEqual(one.is_drained, window is None)
 
     async def add(self, *texts: str, chat: str = A, urgent: bool = False) -> list[bool]:
         turns = [turn_of(chat, text, urgent=urgent) for text in texts]
@@ -529,6 +538,7 @@ class DiskFailureTest(OutboxCase):
         self.outbox = self.open(disk=self.disk, every=1)
 
     async def test_failure_changes_nothing_and_the_next_try_works(self) -> None:
+        self.outbox = self.open(disk=self.disk, every=2)
         for only in ("INSERT INTO windows", "INSERT INTO turns", "UPDATE windows"):
             with self.subTest(only):
                 self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, only
