@@ -362,11 +362,9 @@ class HindsightMemory(Star):
 
     async def _admitted(self, event: AstrMessageEvent, scope: Scope | Skip) -> Scope | Skip:
         admitted = self._memory.admit(scope)
-        if isinstance(admitted, Scope):
-            umo = event.unified_msg_origin
-            if not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
-                return Skip.SESSION_RULE
-        return admitted
+        if isinstance(admitted, Skip) or await _is_enabled(event):
+            return admitted
+        return Skip.SESSION_RULE
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
         hasher, origin = self._state.hasher, origin_of(event)
@@ -521,6 +519,18 @@ async def _finished(recall: asyncio.Task[str] | None) -> str:
         return ""
     await asyncio.wait({recall})
     return "" if recall.cancelled() else recall.result()
+
+
+async def _is_enabled(event: AstrMessageEvent) -> bool:
+    """Whether the session's rules let the plugin work; AstrBot asks them for handlers, not hooks.
+
+    Where it has passed one of our handlers it need not ask its database again (4.24.1, 4.29.3).
+    """
+    passed = event.get_extra("activated_handlers") or ()
+    if any(handler.handler_module_path == __name__ for handler in passed):
+        return True
+    umo = event.unified_msg_origin
+    return await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN)
 
 
 def _turn_of(event: AstrMessageEvent) -> Turn | None:
