@@ -39,24 +39,30 @@ COLUMNS = (NONE, RECORDED, PLUGIN)
 
 
 @dataclass
-class Measured:
-    """What one bot has found over all rounds.
+class Column:
+    """One bot, and what has been found with it over all rounds.
 
     Attributes:
+        bot: To whom the crowd writes.
+        fault: What happens on its way to Hindsight, if anything.
+        before: What the process had used before.
         replies: Seconds from each message to its reply.
         rounds: Seconds from the first message of a round to its last reply.
         cpu: CPU seconds that each round took, up to its last reply.
         blocks: Model requests with a memory block.
-        before: What the process had used before.
-        afterwards: And after all of it.
     """
 
-    before: Usage
+    bot: Bot
+    fault: Fault | None = None
+    before: Usage = field(init=False)
     replies: list[float] = field(default_factory=list)
     rounds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
     blocks: int = 0
-    afterwards: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        """Look at the process."""
+        self.before = Usage.of(self.bot.astrbot.pid)
 
 
 class RecordedAnswers(Fault):
@@ -77,14 +83,18 @@ class RecordedAnswers(Fault):
 
 
 async def measure(world: World) -> Section:
-    """Let the crowd write to the bot without memory, then to the one with the plugin."""
+    """Let the crowd write to the bot without memory and to the one with the plugin.
+
+    The bots take turns, so that whatever else the machine does strikes both, and so that a chat's
+    history, which costs AstrBot time, is of the same length with both.
+    """
     plain, bot = await world.bots("none", "plugin")
-    found = {NONE: await _crowd(world, plain)}
-    bot.line.proxy.fault = RecordedAnswers(await _results(world, bot))
-    found[RECORDED] = await _crowd(world, bot)
-    bot.line.proxy.fault = None
-    found[PLUGIN] = await _crowd(world, bot)
-    return _section(world, found)
+    recorded = RecordedAnswers(await _results(world, bot))
+    columns = {NONE: Column(plain), RECORDED: Column(bot, recorded), PLUGIN: Column(bot)}
+    for number in range(1 + world.options.rounds):
+        for name in (NONE, RECORDED, NONE, PLUGIN):
+            await _take_turn(world, columns[name], number)
+    return _section(world, columns)
 
 
 async def _results(world: World, bot: Bot) -> list[dict[str, Any]]:
@@ -99,23 +109,21 @@ async def _results(world: World, bot: Bot) -> list[dict[str, Any]]:
     return await eventually(found, WAIT_SECONDS, "a recall that finds something", interval=1.0)
 
 
-async def _crowd(world: World, bot: Bot) -> Measured:
+async def _take_turn(world: World, column: Column, number: int) -> None:
     """The first round is not measured: there each chat's conversation is made."""
-    measured = Measured(Usage.of(bot.astrbot.pid))
-    for number in range(1 + world.options.rounds):
-        if bot.kind == "plugin":
-            await until_recalled(bot, world.model, FIRST_USER - 1, within=WAIT_SECONDS, pause=1)
-        world.model.clear()
-        cpu = Usage.of(bot.astrbot.pid).cpu
-        sent, replied = await _round(bot, world.options.chats, number)
-        if number:
-            measured.cpu.append(Usage.of(bot.astrbot.pid).cpu - cpu)
-            measured.replies += [replied[who] - sent[who] for who in sent]
-            measured.rounds.append(max(replied.values()) - min(sent.values()))
-            measured.blocks += sum(bool(memory_blocks(body)) for body in world.model.requests)
-        await _delivered(bot)
-    measured.afterwards = Usage.of(bot.astrbot.pid)
-    return measured
+    bot = column.bot
+    bot.line.proxy.fault = column.fault
+    if bot.kind == "plugin":
+        await until_recalled(bot, world.model, FIRST_USER - 1, within=WAIT_SECONDS, pause=1)
+    world.model.clear()
+    cpu = Usage.of(bot.astrbot.pid).cpu
+    sent, replied = await _round(bot, world.options.chats, number)
+    if number:
+        column.cpu.append(Usage.of(bot.astrbot.pid).cpu - cpu)
+        column.replies += [replied[who] - sent[who] for who in sent]
+        column.rounds.append(max(replied.values()) - min(sent.values()))
+        column.blocks += sum(bool(memory_blocks(body)) for body in world.model.requests)
+    await _delivered(bot)
 
 
 async def _round(bot: Bot, chats: int, number: int) -> tuple[dict[int, float], dict[int, float]]:
@@ -146,10 +154,12 @@ async def _delivered(bot: Bot) -> None:
 # --- The figures ----------------------------------------------------------------------------------
 
 
-def _section(world: World, found: dict[str, Measured]) -> Section:
+def _section(world: World, found: dict[str, Column]) -> Section:
     chats, rounds = world.options.chats, world.options.rounds
     middle = _values(found, lambda one: p50(one.replies))
     whole = _values(found, lambda one: p50(one.rounds))
+    rss = _values(found, lambda one: Usage.of(one.bot.astrbot.pid).rss)
+    growth = {name: rss[name] - one.before.rss for name, one in found.items()}
     lines = (
         _line(
             "reply_p50", "message -> reply, p50", _but(middle, RECORDED), _within(middle, PLUGIN)
@@ -159,16 +169,11 @@ def _section(world: World, found: dict[str, Measured]) -> Section:
         _line("round", "until the last reply", _but(whole, RECORDED), _within(whole, PLUGIN)),
         _line("recorded_round", "... recorded", _but(whole, PLUGIN), _within(whole, RECORDED)),
         _line("cpu", "CPU time of AstrBot a round", _values(found, lambda one: p50(one.cpu))),
-        _memory("rss", "memory of AstrBot afterwards", found, lambda one: one.afterwards.rss),
-        _memory(
-            "growth",
-            "growth over all rounds",
-            found,
-            lambda one: one.afterwards.rss - one.before.rss,
-        ),
+        _memory("rss", "memory of AstrBot afterwards", rss),
+        _memory("growth", "growth over all rounds", growth),
     )
     notes = (
-        f"{rounds} rounds of {chats} messages after one that is not measured.",
+        f"{rounds} rounds of {chats} messages after one that is not measured; the bots take turns.",
         f"plugin: all servers share this machine's {os.cpu_count()} cores; recorded: recalls are"
         " answered without the server.",
         f"Of {rounds * chats} model requests {found[RECORDED].blocks} (recorded) and"
@@ -177,7 +182,7 @@ def _section(world: World, found: dict[str, Measured]) -> Section:
     return Section("crowd", f"{chats} private chats at once", COLUMNS, lines, notes)
 
 
-def _values(found: dict[str, Measured], value: Callable[[Measured], float]) -> dict[str, float]:
+def _values(found: dict[str, Column], value: Callable[[Column], float]) -> dict[str, float]:
     return {kind: value(one) for kind, one in found.items()}
 
 
@@ -194,7 +199,6 @@ def _line(key: str, name: str, values: dict[str, float], target: Target | None =
     return Line(key, name, "s", values, digits=2, target=target)
 
 
-def _memory(
-    key: str, name: str, found: dict[str, Measured], value: Callable[[Measured], float]
-) -> Line:
-    return Line(key, name, "MiB", _values(found, value))
+def _memory(key: str, name: str, values: dict[str, float]) -> Line:
+    """Of a process, and the recorded answers go to the same one as the others."""
+    return Line(key, name, "MiB", _but(values, RECORDED))
