@@ -83,7 +83,8 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
             await self.delivery.add(turn_of(chat, text, urgent=urgent))
 
     async def step(self, seconds: float = 0.0) -> float:
-        """Lets time pass and everything that is due happen."""
+        """Lets what is under way end, then time pass, then everything that is due happen."""
+        await self.delivery.settle()
         self.clock.now += seconds
         await self.delivery.step()
         await self.delivery.settle()
