@@ -237,8 +237,6 @@ class Delivery:
 
     async def _save_turns(self) -> None:
         """Moves turns from memory to disk; a cancelled caller does not leave it half done."""
-        if not self._unsaved:
-            return
         task = asyncio.create_task(self._commit_turns())
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
@@ -313,8 +311,6 @@ class Delivery:
     async def _start_sending(self) -> None:
         """Starts requests until the limit is reached or nothing is due."""
         while self._client and len(self._sending) < self._room() and not await self._is_capped():
-            if self._outbox.is_drained:
-                return
             now = self._monotonic()
             waiting = {chat for chat, b in self._chats.items() if b.not_before > now}
             window = await self._outbox.next_window(

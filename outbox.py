@@ -98,7 +98,7 @@ class TurnRecord:
     @property
     def chars(self) -> int:
         """Characters that this turn adds to its window."""
-        return sum(len(line.text) + 1 for line in self.lines)
+        return _chars([self.lines])
 
 
 @dataclass(frozen=True)
@@ -211,11 +211,6 @@ class Outbox:
         self._moved_aside = ""
         self._closed = False
 
-    @property
-    def is_drained(self) -> bool:
-        """Whether no window waits to be sent; False while the database is not open."""
-        return self._connection is not None and self._waiting == 0
-
     async def add(self, turns: Sequence[TurnRecord]) -> list[Added]:
         """Commits turns, all or none, each to its chat's open window."""
         return await self._run(lambda db: [self._add(db, turn) for turn in turns])
@@ -226,6 +221,8 @@ class Outbox:
 
     async def next_window(self, *, excluding: Collection[str] = ()) -> Window | None:
         """The oldest sealed window of a chat that is not excluded."""
+        if self._connection and not self._waiting:
+            return None  # known without a trip to the thread, and asked after every turn
         return await self._run(lambda db: _next_window(db, excluding))
 
     async def delivered(self, window: Window, *, day: str) -> None:
@@ -421,9 +418,9 @@ class Outbox:
                 "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
                 (turns, chars, state, window_id),
             )
+            _insert_turns(db, window_id, [turn.lines])
         else:
-            window_id = _insert_window(db, state, turn.chat, turn.header, turns=turns, chars=chars)
-        _insert_turn(db, window_id, turn.lines)
+            window_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
         if sealed:
             self._count_sealed(db, 1)
         return Added(window_id, sealed)
@@ -494,8 +491,7 @@ class Outbox:
         header: dict[str, Any],
         turns: Sequence[tuple[Line, ...]],
     ) -> str:
-        window_id = _insert_window(db, "sealed", chat, header)
-        _fill_window(db, window_id, turns)
+        window_id = _insert_window(db, "sealed", chat, header, turns)
         self._count_sealed(db, 1)
         row = db.execute("SELECT document_id FROM windows WHERE id = ?", (window_id,)).fetchone()
         return str(row[0])
@@ -541,8 +537,10 @@ class Outbox:
         ).fetchone()
         if position and self._remove(db, window):
             middle = len(parts) // 2
-            _insert_filled_window(db, window, parts[:middle], position[0])
-            _insert_filled_window(db, window, parts[middle:], _position_after(db, position[0]))
+            chat, header, place = window.chat, window.header, position[0]
+            _insert_window(db, "sealed", chat, header, parts[:middle], place)
+            after = _position_after(db, place)
+            _insert_window(db, "sealed", chat, header, parts[middle:], after)
             self._count_sealed(db, 2)
         return True
 
@@ -595,12 +593,10 @@ def _insert_window(
     state: str,
     chat: str,
     header: dict[str, Any],
-    *,
-    turns: int = 0,
-    chars: int = 0,
+    turns: Sequence[tuple[Line, ...]],
     position: float | None = None,
 ) -> int:
-    """Writes a window, which stands in the order of the ids if it has no other position."""
+    """Writes a window with its turns; without a position it stands in the order of the ids."""
     cursor = db.execute(
         "INSERT INTO windows (position, state, chat, document_id, operation_id, header, turns,"
         " chars, uptime) VALUES ("
@@ -614,29 +610,13 @@ def _insert_window(
             new_document_id(chat),
             str(uuid.uuid4()),
             json.dumps(header, ensure_ascii=False),
-            turns,
-            chars,
+            len(turns),
+            _chars(turns),
         ),
     )
-    return cursor.lastrowid or 0
-
-
-def _insert_filled_window(
-    db: sqlite3.Connection, origin: Window, turns: Iterable[tuple[Line, ...]], position: float
-) -> None:
-    """Writes a sealed window with some turns of another, at that one's place in the order."""
-    window_id = _insert_window(db, "sealed", origin.chat, origin.header, position=position)
-    _fill_window(db, window_id, list(turns))
-
-
-def _fill_window(db: sqlite3.Connection, window_id: int, turns: Sequence[tuple[Line, ...]]) -> None:
-    """Writes the turns of a window that has none."""
-    for lines in turns:
-        _insert_turn(db, window_id, lines)
-    chars = sum(len(line.text) + 1 for lines in turns for line in lines)
-    db.execute(
-        "UPDATE windows SET turns = ?, chars = ? WHERE id = ?", (len(turns), chars, window_id)
-    )
+    window_id = cursor.lastrowid or 0
+    _insert_turns(db, window_id, turns)
+    return window_id
 
 
 def _rewrite_window(
@@ -645,10 +625,17 @@ def _rewrite_window(
     """Gives a window other turns, and new ids: what was sent under the old ones is another."""
     db.execute("DELETE FROM turns WHERE window = ?", (window.window_id,))
     db.execute(
-        "UPDATE windows SET document_id = ?, operation_id = ?, tried = 0 WHERE id = ?",
-        (new_document_id(window.chat), str(uuid.uuid4()), window.window_id),
+        "UPDATE windows SET document_id = ?, operation_id = ?, tried = 0, turns = ?, chars = ?"
+        " WHERE id = ?",
+        (
+            new_document_id(window.chat),
+            str(uuid.uuid4()),
+            len(turns),
+            _chars(turns),
+            window.window_id,
+        ),
     )
-    _fill_window(db, window.window_id, turns)
+    _insert_turns(db, window.window_id, turns)
 
 
 def _was_tried(db: sqlite3.Connection, window: Window) -> bool:
@@ -705,9 +692,17 @@ def _position_after(db: sqlite3.Connection, position: float) -> float:
     return (position + float(following)) / 2
 
 
-def _insert_turn(db: sqlite3.Connection, window_id: int, lines: Iterable[Line]) -> None:
-    text = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
-    db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (window_id, text))
+def _insert_turns(
+    db: sqlite3.Connection, window_id: int, turns: Iterable[tuple[Line, ...]]
+) -> None:
+    for lines in turns:
+        text = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
+        db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (window_id, text))
+
+
+def _chars(turns: Iterable[tuple[Line, ...]]) -> int:
+    """Characters of these turns as lines of a document."""
+    return sum(len(line.text) + 1 for lines in turns for line in lines)
 
 
 def _next_window(db: sqlite3.Connection, excluding: Collection[str]) -> Window | None:

@@ -184,19 +184,6 @@ class SendingTest(DeliveryCase):
         self.assertEqual(sorted(self.said()), ["a1", "a2", "b1", "c1"])
         self.assertLess(self.said().index("a1"), self.said().index("a2"))
 
-    async def test_queue_is_read_only_while_a_window_waits(self) -> None:
-        await self.add("0")
-        await self.all_steps()
-        with mock.patch.object(
-            self.outbox, "next_window", side_effect=self.outbox.next_window
-        ) as read:
-            await self.add("1", urgent=False)
-            await self.all_steps()
-            read.assert_not_called()
-            await self.step(IDLE)
-            read.assert_called()
-        self.assertEqual(self.said(), ["0", "1"])
-
     async def test_last_delivery_is_told(self) -> None:
         self.assertIsNone(self.delivery.state.last_sent_at)
         await self.add("1")

@@ -54,12 +54,10 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         return outbox
 
     async def asyncTearDown(self) -> None:
-        """Whatever a test has done: what is said to be drained holds no window, and only that."""
-        outbox = self.open()
-        for one in (outbox, self.outbox):
-            with contextlib.suppress(sqlite3.Error, OSError):
-                window = await one.next_window()
-                self.assertEqual(one.is_drained, window is None)
+        """Whatever a test has done: what the outbox knows of its queue is what is on disk."""
+        with contextlib.suppress(sqlite3.Error, OSError):
+            window = await self.outbox.next_window()
+            self.assertEqual(window, await self.open().next_window())
 
     async def add(self, *texts: str, chat: str = A, urgent: bool = False) -> list[bool]:
         turns = [turn_of(chat, text, urgent=urgent) for text in texts]
@@ -173,6 +171,20 @@ class OrderTest(OutboxCase):
         self.assertEqual(words(await self.next(A, B)), ["c1"])
         self.assertIsNone(await self.outbox.next_window(excluding=[A, B, C]))
         self.assertEqual(await self.drain(), ["a1", "b1", "a2", "c1"])
+
+    async def test_queue_is_read_only_while_a_window_waits(self) -> None:
+        disk = Disk()
+        self.outbox = self.open(disk=disk)
+        await self.add("0", urgent=True)
+        self.assertEqual(await self.drain(), ["0"])
+        await self.add("1")
+        with mock.patch.object(disk, "touch", side_effect=disk.touch) as touch:
+            self.assertIsNone(await self.outbox.next_window())
+            touch.assert_not_called()
+            await self.outbox.seal()
+            touch.reset_mock()
+            self.assertEqual(words(await self.next()), ["1"])
+            touch.assert_called()
 
     async def test_split_halves_stay_in_place(self) -> None:
         await self.add("1", "2", "3")
