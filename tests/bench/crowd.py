@@ -2,7 +2,7 @@
 
 A recall costs the server CPU time, which here it takes from the bot: both share this machine. So
 there is a column in which the recalls are answered by a recorded answer, as from a server that
-has cores of its own.
+has cores of its own: what that column costs is what the plugin costs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
 from typing import Any
 
 from rig.faults import Fault, Status
@@ -38,31 +39,43 @@ NONE, PLUGIN, RECORDED = "none", "plugin", "recorded"
 COLUMNS = (NONE, RECORDED, PLUGIN)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Take:
+    """One round of the crowd with one bot.
+
+    Attributes:
+        column: Whose.
+        replies: Seconds from each message to its reply.
+        whole: Seconds from the first message to the last reply.
+        cpu: CPU seconds of AstrBot, up to the last reply.
+        hindsight: CPU seconds of Hindsight, without its database.
+        blocks: Model requests with a memory block.
+    """
+
+    column: str
+    replies: tuple[float, ...]
+    whole: float
+    cpu: float
+    hindsight: float
+    blocks: int
+
+    @property
+    def middle(self) -> float:
+        """The median of the replies."""
+        return p50(self.replies)
+
+
+@dataclass(frozen=True)
 class Column:
-    """One bot, and what has been found with it over all rounds.
+    """Whose turn it is.
 
     Attributes:
         bot: To whom the crowd writes.
         fault: What happens on its way to Hindsight, if anything.
-        before: What the process had used before.
-        replies: Seconds from each message to its reply.
-        rounds: Seconds from the first message of a round to its last reply.
-        cpu: CPU seconds that each round took, up to its last reply.
-        blocks: Model requests with a memory block.
     """
 
     bot: Bot
     fault: Fault | None = None
-    before: Usage = field(init=False)
-    replies: list[float] = field(default_factory=list)
-    rounds: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-    blocks: int = 0
-
-    def __post_init__(self) -> None:
-        """Look at the process."""
-        self.before = Usage.of(self.bot.astrbot.pid)
 
 
 class RecordedAnswers(Fault):
@@ -89,12 +102,18 @@ async def measure(world: World) -> Section:
     history, which costs AstrBot time, is of the same length with both.
     """
     plain, bot = await world.bots("none", "plugin")
+    before = [Usage.of(one.astrbot.pid).rss for one in (plain, bot)]
     recorded = RecordedAnswers(await _results(world, bot))
     columns = {NONE: Column(plain), RECORDED: Column(bot, recorded), PLUGIN: Column(bot)}
-    for number in range(1 + world.options.rounds):
-        for name in (NONE, RECORDED, NONE, PLUGIN):
-            await _take_turn(world, columns[name], number)
-    return _section(world, columns)
+    order = [NONE, RECORDED, NONE, PLUGIN]
+    takes = [
+        await _take(world, name, columns[name], number)
+        for number in range(1 + world.options.rounds)
+        for name in order
+    ]
+    takes.append(await _take(world, NONE, columns[NONE], 1 + world.options.rounds))
+    after = [Usage.of(one.astrbot.pid).rss for one in (plain, bot)]
+    return _section(world, takes[len(order) :], before, after)
 
 
 async def _results(world: World, bot: Bot) -> list[dict[str, Any]]:
@@ -109,21 +128,24 @@ async def _results(world: World, bot: Bot) -> list[dict[str, Any]]:
     return await eventually(found, WAIT_SECONDS, "a recall that finds something", interval=1.0)
 
 
-async def _take_turn(world: World, column: Column, number: int) -> None:
-    """The first round is not measured: there each chat's conversation is made."""
-    bot = column.bot
+async def _take(world: World, name: str, column: Column, number: int) -> Take:
+    bot, server = column.bot, world.hindsight
     bot.line.proxy.fault = column.fault
     if bot.kind == "plugin":
         await until_recalled(bot, world.model, FIRST_USER - 1, within=WAIT_SECONDS, pause=1)
     world.model.clear()
-    cpu = Usage.of(bot.astrbot.pid).cpu
+    cpu, hindsight = Usage.of(bot.astrbot.pid).cpu, Usage.of(server.pid).cpu
     sent, replied = await _round(bot, world.options.chats, number)
-    if number:
-        column.cpu.append(Usage.of(bot.astrbot.pid).cpu - cpu)
-        column.replies += [replied[who] - sent[who] for who in sent]
-        column.rounds.append(max(replied.values()) - min(sent.values()))
-        column.blocks += sum(bool(memory_blocks(body)) for body in world.model.requests)
+    take = Take(
+        name,
+        tuple(replied[who] - sent[who] for who in sent),
+        max(replied.values()) - min(sent.values()),
+        Usage.of(bot.astrbot.pid).cpu - cpu,
+        Usage.of(server.pid).cpu - hindsight,
+        sum(bool(memory_blocks(body)) for body in world.model.requests),
+    )
     await _delivered(bot)
+    return take
 
 
 async def _round(bot: Bot, chats: int, number: int) -> tuple[dict[int, float], dict[int, float]]:
@@ -154,51 +176,72 @@ async def _delivered(bot: Bot) -> None:
 # --- The figures ----------------------------------------------------------------------------------
 
 
-def _section(world: World, found: dict[str, Column]) -> Section:
+def multiple(takes: Sequence[Take], column: str, value: Callable[[Take], float]) -> float:
+    """Return how many times as much the rounds of a column take as those without memory.
+
+    A round is compared with those without memory just before and after it, because the speed of
+    a machine that is shared changes from minute to minute.
+
+    Args:
+        takes: In the order that they were taken in; those without memory stand at both sides.
+        column: Which column.
+        value: What to compare.
+    """
+    own = [at for at, take in enumerate(takes) if take.column == column]
+    around = [takes[at + side] for at in own for side in (-1, 1)]
+    return mean([value(takes[at]) for at in own]) / mean([value(take) for take in around])
+
+
+def _section(
+    world: World, takes: Sequence[Take], before: Sequence[float], after: Sequence[float]
+) -> Section:
     chats, rounds = world.options.chats, world.options.rounds
-    middle = _values(found, lambda one: p50(one.replies))
-    whole = _values(found, lambda one: p50(one.rounds))
-    rss = _values(found, lambda one: Usage.of(one.bot.astrbot.pid).rss)
-    growth = {name: rss[name] - one.before.rss for name, one in found.items()}
+    by = {name: [take for take in takes if take.column == name] for name in COLUMNS}
+    replies = {name: [s for take in by[name] for s in take.replies] for name in COLUMNS}
+    blocks = {name: sum(take.blocks for take in by[name]) for name in COLUMNS}
     lines = (
-        _line(
-            "reply_p50", "message -> reply, p50", _but(middle, RECORDED), _within(middle, PLUGIN)
+        _seconds("reply_p50", "message -> reply, p50", {n: p50(replies[n]) for n in COLUMNS}),
+        *_multiples("reply", takes, lambda take: take.middle),
+        _seconds("reply_p95", "message -> reply, p95", {n: p95(replies[n]) for n in COLUMNS}),
+        _seconds("whole", "until the last reply", _medians(by, lambda take: take.whole)),
+        *_multiples("whole", takes, lambda take: take.whole),
+        _seconds("cpu", "CPU time of AstrBot a round", _medians(by, lambda take: take.cpu)),
+        _seconds("hindsight", "CPU time of Hindsight", _medians(by, lambda take: take.hindsight)),
+        _memory("rss", "memory of AstrBot afterwards", after),
+        _memory(
+            "growth", "growth over all rounds", [b - a for a, b in zip(before, after, strict=True)]
         ),
-        _line("recorded_p50", "... recorded", _but(middle, PLUGIN), _within(middle, RECORDED)),
-        _line("reply_p95", "message -> reply, p95", _values(found, lambda one: p95(one.replies))),
-        _line("round", "until the last reply", _but(whole, RECORDED), _within(whole, PLUGIN)),
-        _line("recorded_round", "... recorded", _but(whole, PLUGIN), _within(whole, RECORDED)),
-        _line("cpu", "CPU time of AstrBot a round", _values(found, lambda one: p50(one.cpu))),
-        _memory("rss", "memory of AstrBot afterwards", rss),
-        _memory("growth", "growth over all rounds", growth),
     )
     notes = (
-        f"{rounds} rounds of {chats} messages after one that is not measured; the bots take turns.",
-        f"plugin: all servers share this machine's {os.cpu_count()} cores; recorded: recalls are"
-        " answered without the server.",
-        f"Of {rounds * chats} model requests {found[RECORDED].blocks} (recorded) and"
-        f" {found[PLUGIN].blocks} (plugin) carried a memory block.",
+        f"{rounds} rounds of {chats} messages after one that is not measured; the bots take turns,"
+        " and a multiple is that of the rounds of none just before and after.",
+        "recorded: recalls are answered without the server, as if it had cores of its own.",
+        f"plugin: the server shares this machine's {os.cpu_count()} cores; how many recalls"
+        " it answers in time is up to it.",
+        f"Of {rounds * chats} model requests {blocks[RECORDED]} (recorded) and {blocks[PLUGIN]}"
+        " (plugin) carried a memory block.",
     )
     return Section("crowd", f"{chats} private chats at once", COLUMNS, lines, notes)
 
 
-def _values(found: dict[str, Column], value: Callable[[Column], float]) -> dict[str, float]:
-    return {kind: value(one) for kind, one in found.items()}
+def _medians(by: Mapping[str, Sequence[Take]], value: Callable[[Take], float]) -> dict[str, float]:
+    return {name: p50([value(take) for take in takes]) for name, takes in by.items()}
 
 
-def _but(values: dict[str, float], column: str) -> dict[str, float]:
-    """Leave a column out: a line has one target, so two columns with one each need two lines."""
-    return {name: value for name, value in values.items() if name != column}
+def _seconds(key: str, name: str, values: dict[str, float]) -> Line:
+    return Line(key, name, "s", values, digits=2)
 
 
-def _within(values: dict[str, float], column: str) -> Target:
-    return Target(values[NONE] * FACTOR, column, f"≤ {FACTOR} x none", inclusive=True)
+def _multiples(key: str, takes: Sequence[Take], value: Callable[[Take], float]) -> Iterator[Line]:
+    """A line has one target, so two columns with one each need two lines."""
+    for column in (RECORDED, PLUGIN):
+        values = {column: multiple(takes, column, value)}
+        target = Target(FACTOR, column, f"≤ {FACTOR}", inclusive=True)
+        yield Line(
+            f"{key}_{column}", "... as a multiple", "x none", values, digits=2, target=target
+        )
 
 
-def _line(key: str, name: str, values: dict[str, float], target: Target | None = None) -> Line:
-    return Line(key, name, "s", values, digits=2, target=target)
-
-
-def _memory(key: str, name: str, values: dict[str, float]) -> Line:
-    """Of a process, and the recorded answers go to the same one as the others."""
-    return Line(key, name, "MiB", _but(values, RECORDED))
+def _memory(key: str, name: str, values: Sequence[float]) -> Line:
+    """Of a process; the recorded answers go to the same one as the others."""
+    return Line(key, name, "MiB", dict(zip((NONE, PLUGIN), values, strict=True)))

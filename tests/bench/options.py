@@ -44,7 +44,7 @@ class Options:
     outage_pause: float = 1.0
     recovery: bool = True
     chats: int = 200
-    rounds: int = 5
+    rounds: int = 10
     windows: int = 100_000
     known_chats: int = 10_000
 

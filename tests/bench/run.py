@@ -1,6 +1,6 @@
 """Measure what the memory costs the replies: a table, and a JSON file below `.cache/bench`.
 
-    python3 tests/bench/run.py                     everything, about 12 minutes
+    python3 tests/bench/run.py                     everything, about 25 minutes
     python3 tests/bench/run.py --quick             rough figures in two or three minutes
     python3 tests/bench/run.py --only turns state  some rows
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench import report, suite
+from bench.crowd import NONE, PLUGIN, RECORDED, Take, multiple
 from bench.figures import Section
 from bench.options import Quick
 
@@ -72,3 +73,17 @@ class BenchTest(unittest.TestCase):
         lines = {line["key"]: line for line in content["sections"][0]["lines"]}
         self.assertEqual(lines["after_p50"]["target"]["text"], "< 5 ms")
         self.assertIsInstance(lines["after_p50"]["met"], bool)
+
+
+class MultipleTest(unittest.TestCase):
+    """Rounds of a crowd are compared with those around them."""
+
+    def test_a_machine_that_becomes_slower_changes_nothing(self) -> None:
+        seconds = [(NONE, 4), (RECORDED, 5.5), (NONE, 6), (PLUGIN, 14), (NONE, 8), (RECORDED, 9.9)]
+        takes = [take(*one) for one in [*seconds, (NONE, 10)]]
+        self.assertAlmostEqual(multiple(takes, RECORDED, lambda one: one.whole), 1.1)
+        self.assertAlmostEqual(multiple(takes, PLUGIN, lambda one: one.whole), 2)
+
+
+def take(column: str, seconds: float) -> Take:
+    return Take(column, (seconds,), seconds, cpu=0, hindsight=0, blocks=0)

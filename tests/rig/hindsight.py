@@ -145,6 +145,12 @@ class HindsightServer:
         await self._stop_server()
         await self.start()
 
+    @property
+    def pid(self) -> int:
+        """Return the server's process id; it must be running."""
+        assert self._server is not None
+        return self._server.pid
+
     def kill(self) -> None:
         """End the server at once, but not what is around it; `start()` revives it."""
         if self._server is not None:
