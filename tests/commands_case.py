@@ -19,6 +19,7 @@ from support import (
     ANN,
     NOW,
     Clock,
+    deliver_all,
     delivery_of,
     group_origin,
     make_settings,
@@ -163,8 +164,4 @@ class CommandsCase(BankCase):
 
     async def send(self) -> None:
         """Delivers what may be delivered."""
-        sent = -1
-        while sent != len(self.bank.requests):
-            sent = len(self.bank.requests)
-            await self.delivery.step()
-            await self.delivery.settle()
+        await deliver_all(self.delivery, self.bank)

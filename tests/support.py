@@ -137,6 +137,16 @@ async def until(predicate: Callable[[], Any]) -> None:
 Answer = httpx.Response | Exception
 
 
+async def deliver_all(delivery: Delivery, server: FakeServer) -> None:
+    """Delivers until nothing more is sent at this moment."""
+    await delivery.settle()
+    sent = -1
+    while sent != len(server.requests):
+        sent = len(server.requests)
+        await delivery.step()
+        await delivery.settle()
+
+
 def reply(status: int = 200, content: Any = None, **headers: str) -> httpx.Response:
     """An answer with JSON."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -31,6 +31,7 @@ from astrbot_plugin_hindsight_memory.texts import Texts
 from fake_bank import BankCase
 from support import (
     WAIT_SECONDS,
+    deliver_all,
     delivery_of,
     group_origin,
     private_origin,
@@ -101,11 +102,7 @@ class ArchiveCase(BankCase):
 
     async def send(self) -> None:
         """Delivers what may be delivered."""
-        sent = -1
-        while sent != len(self.bank.requests):
-            sent = len(self.bank.requests)
-            await self.delivery.step()
-            await self.delivery.settle()
+        await deliver_all(self.delivery, self.bank)
 
     async def background(self, predicate: Callable[[], Any] | None = None) -> None:
         """Lets the background work until something is true, or until it has nothing to do."""

@@ -26,7 +26,7 @@ from astrbot_plugin_hindsight_memory.delivery import (
     Delivery,
 )
 from astrbot_plugin_hindsight_memory.outbox import Outbox, OutboxFigures
-from support import Clock, Disk, FakeServer, LogRecords, reply, turn_of, until
+from support import Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
 A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
 IDLE = 8.0
@@ -92,12 +92,7 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
     async def all_steps(self) -> None:
         """Steps until nothing more is sent at this moment."""
-        await self.delivery.settle()
-        sent = -1
-        while sent != len(self.server.requests):
-            sent = len(self.server.requests)
-            await self.delivery.step()
-            await self.delivery.settle()
+        await deliver_all(self.delivery, self.server)
 
     async def figures(self) -> OutboxFigures:
         return await self.outbox.figures(day=self.today)
