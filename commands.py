@@ -12,31 +12,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .archive import Archive, Removed, SourceLine
+from .archive import Archive, SourceLine
+from .cleaning import neutralise, shorten
+from .clock import Clock
 from .delivery import DISK_ERRORS, Delivery
-from .hindsight_client import (
+from .erasure import Eraser, Removed
+from .hindsight_client import HindsightClient
+from .hindsight_types import (
     AccessRefusedError,
-    HindsightClient,
     HindsightError,
     RecalledMemory,
     RequestRejectedError,
     RetryLaterError,
 )
 from .memory import ChatMemory
-from .memory_formatter import (
-    Speaker,
-    build_query,
-    has_label,
-    memory_date,
-    memory_text,
-    neutralise,
-    shorten,
-)
+from .memory_formatter import build_query, has_label, memory_date, memory_text
 from .recent import Recent
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .status import Status
 from .texts import Texts
+from .transcript import Speaker
 
 PATIENCE_SECONDS = 3.0
 """An answer that takes longer is announced."""
@@ -150,9 +146,10 @@ class Commands:
         memory: The recall and retain flow.
         delivery: The sending of turns.
         archive: What is stored, or None without a client.
+        eraser: What must vanish, or None without a client.
         status: Figures of all parts.
         folder: Where exports go.
-        monotonic: Seconds that never jump.
+        clock: The time.
     """
 
     def __init__(
@@ -164,9 +161,10 @@ class Commands:
         memory: ChatMemory,
         delivery: Delivery,
         archive: Archive | None,
+        eraser: Eraser | None,
         status: Status,
         folder: Path,
-        monotonic: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._state = state
@@ -174,9 +172,10 @@ class Commands:
         self._delivery = delivery
         self._status_of = status
         self._folder = folder
-        self._monotonic = monotonic
+        self._clock = clock
         self._server = client
         self._archive_of = archive
+        self._eraser_of = eraser
         self._uses: Recent[tuple[str, str], deque[float]] = Recent()
         self._codes: Recent[tuple[str, str], tuple[str, float]] = Recent()
         self._shown: Recent[tuple[str, str], dict[int, str]] = Recent()
@@ -271,7 +270,7 @@ class Commands:
 
     def may_use(self, key: tuple[str, str]) -> bool:
         """Counts one use by a person in a chat; False where it is one too many this minute."""
-        now = self._monotonic()
+        now = self._clock.monotonic()
         uses = self._uses.get(key, deque())
         self._uses.put(key, uses)
         while uses and uses[0] <= now - 60:
@@ -296,6 +295,11 @@ class Commands:
     def _archive(self) -> Archive:
         assert self._archive_of is not None  # commands that use it need a memory
         return self._archive_of
+
+    @property
+    def _eraser(self) -> Eraser:
+        assert self._eraser_of is not None  # commands that use it need a memory
+        return self._eraser_of
 
     def _no_memory(self, caller: Caller) -> str:
         """Says why this chat has no memory, with what to do about it where there is something."""
@@ -575,7 +579,7 @@ class Commands:
             return "\n".join([texts("forget_lines", number=number), *shown])
         if not self._may_forget(request, chosen):
             return texts("needs_managers")
-        removed = await self._archive.remove_lines(request.scope, chosen)
+        removed = await self._eraser.remove_lines(request.scope, chosen)
         self._forgotten(request.scope)
         shown = [f"- {neutralise(line.text)}" for line in chosen]
         return "\n".join([texts("forgotten", lines=removed.lines), *shown])
@@ -595,7 +599,7 @@ class Commands:
 
     async def _forgetme(self, request: Request) -> str:
         pseudonym = request.caller.speaker.pseudonym
-        removed = await self._archive.remove_person(request.scope, pseudonym)
+        removed = await self._eraser.remove_person(request.scope, pseudonym)
         self._forgotten(request.scope)
         return self._removed_text(request.caller.texts, removed)
 
@@ -640,7 +644,7 @@ class Commands:
         )
 
     async def _wipe(self, request: Request) -> str:
-        texts, now = request.caller.texts, self._monotonic()
+        texts, now = request.caller.texts, self._clock.monotonic()
         code, valid_until = self._codes.pop(request.key, ("", 0.0))
         if not request.argument or request.argument != code or now > valid_until:
             code = f"{secrets.randbelow(10_000):04}"
@@ -648,7 +652,7 @@ class Commands:
             return texts("wipe_confirm", code=code, seconds=round(CODE_SECONDS))
         self._forgotten(request.scope)
         try:
-            removed = await self._archive.wipe(request.scope)
+            removed = await self._eraser.wipe(request.scope)
         except HindsightError as error:
             return texts("wipe_failed", reason=texts(error.reason))
         finally:

@@ -10,20 +10,20 @@ import asyncio
 import functools
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from logging import Logger
-from typing import Any
 
-from .hindsight_client import (
+from .clock import Clock
+from .hindsight_client import HindsightClient
+from .hindsight_types import (
     AccessRefusedError,
-    HindsightClient,
     HindsightError,
     RequestRejectedError,
-    RetainItem,
     RetryLaterError,
 )
-from .outbox import Line, Outbox, TurnRecord, Window
+from .outbox import Outbox, Window
+from .transcript import TurnRecord
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -91,8 +91,7 @@ class Delivery:
         client: Where to send, or None while the settings do not allow any request.
         idle_seconds: Quiet after which a chat's open window is sent.
         daily_chars: Characters a day after which delivery waits for the next day; 0 is no cap.
-        monotonic: Seconds that never jump.
-        today: The local date, ISO.
+        clock: The time.
         random: Uniform in [0, 1), for the jitter.
         logger: Gets one line when delivery stops and one when it goes on.
     """
@@ -104,8 +103,7 @@ class Delivery:
         *,
         idle_seconds: float,
         daily_chars: int,
-        monotonic: Callable[[], float],
-        today: Callable[[], str],
+        clock: Clock,
         random: Callable[[], float],
         logger: Logger,
     ) -> None:
@@ -113,8 +111,7 @@ class Delivery:
         self._client = client
         self._idle_seconds = idle_seconds
         self._daily_chars = daily_chars
-        self._monotonic = monotonic
-        self._today = today
+        self._clock = clock
         self._random = random
         self._logger = logger
         self._wake = asyncio.Event()
@@ -129,7 +126,7 @@ class Delivery:
         self._saving = asyncio.Lock()
         self._commits: set[asyncio.Task[None]] = set()
         self._lost = 0
-        self._aged_at = monotonic()
+        self._aged_at = clock.monotonic()
         self._sync_at: float | None = None
         self._sync_fault = False
         self._last_sent_at: float | None = None
@@ -229,6 +226,10 @@ class Delivery:
         self._paused.discard(chat)
         self._wake.set()
 
+    def is_paused(self, chat: str) -> bool:
+        """Whether nothing of a chat is sent at the moment."""
+        return chat in self._paused
+
     async def retry_aside(self) -> int:
         """Sends the refused windows once more; returns how many there were."""
         number = await self._outbox.retry_aside()
@@ -257,11 +258,11 @@ class Delivery:
                 self._unsaved.popleft()
         self._disk_recovered()
         if self._sync_at is None:
-            self._sync_at = self._monotonic() + SYNC_SECONDS
+            self._sync_at = self._clock.monotonic() + SYNC_SECONDS
         for place in places:
             self._idle_at.pop(place.window_id, None)
             if not place.sealed:
-                self._idle_at[place.window_id] = self._monotonic() + self._idle_seconds
+                self._idle_at[place.window_id] = self._clock.monotonic() + self._idle_seconds
 
     def _disk_failed(self, error: Exception) -> None:
         if not self._disk_fault:
@@ -274,7 +275,7 @@ class Delivery:
         self._disk_fault = False
 
     async def _sync(self) -> None:
-        if self._sync_at is None or self._sync_at > self._monotonic():
+        if self._sync_at is None or self._sync_at > self._clock.monotonic():
             return
         self._sync_at = None  # what is committed meanwhile is due a second later
         try:
@@ -288,10 +289,10 @@ class Delivery:
         if not self._sync_fault:
             self._logger.error("the disk does not write down what is committed: %s", error)
         self._sync_fault = True
-        self._sync_at = self._monotonic() + SYNC_SECONDS
+        self._sync_at = self._clock.monotonic() + SYNC_SECONDS
 
     async def _grow_older(self) -> None:
-        now = self._monotonic()
+        now = self._clock.monotonic()
         if now - self._aged_at < AGE_EVERY_SECONDS:
             return
         dropped = await self._outbox.age(now - self._aged_at, limit=MAX_AGE_SECONDS)
@@ -300,7 +301,7 @@ class Delivery:
             self._logger.warning("gave up %d windows that waited too long", dropped)
 
     async def _seal_idle(self) -> None:
-        now = self._monotonic()
+        now = self._clock.monotonic()
         due = [window_id for window_id, at in self._idle_at.items() if at <= now]
         if due:
             await self._outbox.seal(due)
@@ -311,7 +312,7 @@ class Delivery:
     async def _start_sending(self) -> None:
         """Starts requests until the limit is reached or nothing is due."""
         while self._client and len(self._sending) < self._room() and not await self._is_capped():
-            now = self._monotonic()
+            now = self._clock.monotonic()
             waiting = {chat for chat, b in self._chats.items() if b.not_before > now}
             window = await self._outbox.next_window(
                 excluding=waiting | self._paused | self._sending.keys()
@@ -326,14 +327,14 @@ class Delivery:
 
     def _room(self) -> int:
         """How many requests may be under way: one while the server is failing, none while held."""
-        if self._hold.backoff.not_before > self._monotonic():
+        if self._hold.backoff.not_before > self._clock.monotonic():
             return 0
         return 1 if self._hold.reason else CONCURRENCY
 
     async def _is_capped(self) -> bool:
         if not self._daily_chars:
             return False
-        figures = await self._outbox.figures(day=self._today())
+        figures = await self._outbox.figures(day=self._clock.today())
         self._capped = figures.sent_chars_today >= self._daily_chars
         return self._capped
 
@@ -342,14 +343,14 @@ class Delivery:
         self._wake.set()
         if not task.cancelled() and (error := task.exception()):
             self._logger.error("sending a window failed", exc_info=error)
-            self._chats[chat] = _Backoff(1, self._monotonic() + BACKOFF_CAP_SECONDS)
+            self._chats[chat] = _Backoff(1, self._clock.monotonic() + BACKOFF_CAP_SECONDS)
 
     async def _send(self, client: HindsightClient, window: Window) -> None:
         """Sends one window and does what its answer asks for."""
         try:
             await self._outbox.mark_tried(window)
             try:
-                await client.retain(_item(window), operation_id=window.operation_id)
+                await client.retain(window.item, operation_id=window.operation_id)
             except RetryLaterError as error:
                 self._later(window, error)
             except AccessRefusedError as error:
@@ -357,13 +358,13 @@ class Delivery:
             except RequestRejectedError as error:
                 await self._rejected(window, error)
             else:
-                await self._outbox.delivered(window, day=self._today())
+                await self._outbox.delivered(window, day=self._clock.today())
                 self._disk_recovered()
-                self._last_sent_at = self._monotonic()
+                self._last_sent_at = self._clock.monotonic()
                 self._server_answers(window)
         except DISK_ERRORS as error:
             self._disk_failed(error)
-            self._chats[window.chat] = _Backoff(1, self._monotonic() + BACKOFF_CAP_SECONDS)
+            self._chats[window.chat] = _Backoff(1, self._clock.monotonic() + BACKOFF_CAP_SECONDS)
 
     def _later(self, window: Window, error: RetryLaterError) -> None:
         chat = self._chats.setdefault(window.chat, _Backoff())
@@ -387,7 +388,7 @@ class Delivery:
         limit = min(cap, base * 2.0 ** min(backoff.failures, 30))
         backoff.failures += 1
         delay = max(self._random() * limit, after_seconds or 0.0)
-        backoff.not_before = self._monotonic() + delay
+        backoff.not_before = self._clock.monotonic() + delay
 
     async def _rejected(self, window: Window, error: RequestRejectedError) -> None:
         self._server_answers(window)
@@ -411,38 +412,10 @@ class Delivery:
     def _until_next(self) -> float:
         if self._disk_fault:
             return DISK_SECONDS
-        now = self._monotonic()
+        now = self._clock.monotonic()
         delays = [b.not_before - now for b in (self._hold.backoff, *self._chats.values())]
         coming = [delay for delay in delays if delay > 0]
         # What has become due while this step went on is due at once.
         due = [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
         coming += [max(at - now, 0.0) for at in due]
         return min([*coming, STEP_SECONDS])
-
-
-def _item(window: Window) -> RetainItem:
-    """The document of a window, the same each time it is built."""
-    return build_item(window.document_id, window.header, window.turns)
-
-
-def build_item(
-    document_id: str, header: Mapping[str, Any], turns: Sequence[tuple[Line, ...]]
-) -> RetainItem:
-    """A document of some turns.
-
-    Args:
-        document_id: Its id.
-        header: See `TurnRecord`.
-        turns: The lines of each turn.
-    """
-    lines = [line for turn in turns for line in turn]
-    speakers = sorted({line.pseudonym for line in lines if line.pseudonym})
-    metadata = {**header["metadata"], "turns": str(len(turns)), "speakers": " ".join(speakers)}
-    return RetainItem(
-        content="\n".join(line.text for line in lines),
-        document_id=document_id,
-        context=header["context"],
-        timestamp=header["timestamp"],
-        metadata=metadata,
-        tags=header["tags"],
-    )

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from .memory import Message
-from .memory_formatter import (
+from .cleaning import (
     MIN_ID_CHARS,
-    Speaker,
     clean_name,
     clean_text,
     is_instruction,
@@ -28,6 +26,7 @@ from .redaction import redact_contacts, redact_secrets
 from .scope import Hasher, MessageKind, Origin, Scope
 from .settings import PrivacySettings
 from .texts import Texts
+from .transcript import Message, Speaker
 
 MAX_QUOTE_CHARS = 120
 LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"

@@ -1,12 +1,7 @@
 """Hindsight's REST API over one shared `httpx.AsyncClient`.
 
-Errors are named for what the caller can do about them:
-
-    HindsightError
-    ├── RetryLaterError        unreachable, overloaded, broken answer: the same again, later
-    ├── AccessRefusedError     401, 402, 403: nothing goes until key or account are repaired
-    └── RequestRejectedError   400, 409, 413, 422, …: never accepted as it is
-        └── QueryTooLongError  Hindsight up to 0.10 refuses what 1.x shortens by itself
+Every call may raise the errors of `hindsight_types`, and where it takes tags a ValueError for none
+of them.
 """
 
 from __future__ import annotations
@@ -14,13 +9,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+
+from .clock import Clock
+from .hindsight_types import (
+    AccessRefusedError,
+    Health,
+    HindsightError,
+    MemoryPage,
+    Operation,
+    QueryTooLongError,
+    RecalledMemory,
+    Reflection,
+    RequestRejectedError,
+    RetainItem,
+    RetryLaterError,
+    StoredDocument,
+    strict_tags,
+)
 
 VERSION = "v0.1.0"
 """The plugin's version, the same as in `metadata.yaml`."""
@@ -63,183 +75,6 @@ _DROPPED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 """What httpx raises when the server had closed the idle connection that a request went out on."""
 
 
-class HindsightError(Exception):
-    """A call failed.
-
-    Attributes:
-        reason: A short English code such as `unauthorized`, the key of its sentence in `texts`.
-        status: The HTTP status, or None where there was no answer.
-    """
-
-    def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(f"{reason} ({status})" if status else reason)
-        self.reason = reason
-        self.status = status
-
-
-class RetryLaterError(HindsightError):
-    """The same request may succeed later.
-
-    Attributes:
-        after_seconds: What the server asked to wait, capped, or None.
-    """
-
-    def __init__(
-        self, reason: str, status: int | None = None, after_seconds: float | None = None
-    ) -> None:
-        super().__init__(reason, status)
-        self.after_seconds = after_seconds
-
-
-class AccessRefusedError(HindsightError):
-    """Key or account are refused: no request succeeds until that is repaired."""
-
-
-class RequestRejectedError(HindsightError):
-    """The server will never accept this very request."""
-
-
-class QueryTooLongError(RequestRejectedError):
-    """A recall query has too many tokens for this server."""
-
-
-@dataclass(frozen=True)
-class RecalledMemory:
-    """One memory, as recalls and lists return it.
-
-    Attributes:
-        memory_id: Hindsight's id.
-        text: What is remembered.
-        kind: `world`, `experience` (of the assistant) or `observation` (a conclusion).
-        mentioned_at: When it was said, aware, or None.
-        tags: Tags of the memory, in no particular order.
-        score: Relevance, comparable only within one recall, or None.
-        speakers: Pseudonyms of those who speak in its source, where the source is known.
-        document_id: Its source, or empty for a conclusion.
-        sources: Ids of the memories that a conclusion stands on, where the server tells.
-    """
-
-    memory_id: str
-    text: str
-    kind: str
-    mentioned_at: datetime | None
-    tags: frozenset[str]
-    score: float | None
-    speakers: tuple[str, ...] = ()
-    document_id: str = ""
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class MemoryPage:
-    """Part of a list of memories, newest first.
-
-    Attributes:
-        memories: Those of this page.
-        total: How many there are on all pages.
-    """
-
-    memories: tuple[RecalledMemory, ...]
-    total: int
-
-
-@dataclass(frozen=True)
-class StoredDocument:
-    """A document as it can be read back.
-
-    Attributes:
-        document_id: Its id.
-        text: The lines.
-        context: As it was retained.
-        timestamp: As it was retained.
-        metadata: As it was retained.
-        tags: In no particular order.
-    """
-
-    document_id: str
-    text: str
-    context: str
-    timestamp: str
-    metadata: Mapping[str, str]
-    tags: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A piece of work in the server's queue.
-
-    Attributes:
-        operation_id: Its id.
-        document_id: The document that it writes, or empty.
-        status: `pending`, `processing`, `completed`, `failed` or `cancelled`.
-    """
-
-    operation_id: str
-    document_id: str
-    status: str
-
-
-@dataclass(frozen=True)
-class Reflection:
-    """An answer that the server's model made from memories.
-
-    Attributes:
-        text: The answer.
-        memories: What it stands on.
-    """
-
-    text: str
-    memories: tuple[RecalledMemory, ...]
-
-
-@dataclass(frozen=True)
-class RetainItem:
-    """One document to be stored.
-
-    Attributes:
-        content: Lines of a conversation.
-        document_id: Unique for ever, so that sending it again is harmless.
-        context: Who is speaking to whom, for the extraction.
-        timestamp: ISO 8601 with offset.
-        metadata: Strings only; anything else makes the server refuse the whole request.
-        tags: All four tags of the chat.
-    """
-
-    content: str
-    document_id: str
-    context: str
-    timestamp: str
-    metadata: Mapping[str, str]
-    tags: Sequence[str]
-
-    def body(self) -> dict[str, Any]:
-        """The JSON of this item; `combined` keeps one pool of observations per chat."""
-        return {
-            "content": self.content,
-            "document_id": self.document_id,
-            "context": self.context,
-            "timestamp": self.timestamp,
-            "metadata": dict(self.metadata),
-            "tags": _strict(self.tags),
-            "observation_scopes": "combined",
-        }
-
-
-@dataclass(frozen=True)
-class Health:
-    """What a check of the connection found.
-
-    Attributes:
-        bank_exists: False until the first retain has made the bank.
-        version: Hindsight's version, or empty if the server does not tell.
-        seconds: Duration of one small request.
-    """
-
-    bank_exists: bool
-    version: str = ""
-    seconds: float = 0.0
-
-
 @dataclass(frozen=True)
 class _Answer:
     """An answer that was no error: its status and its JSON."""
@@ -255,7 +90,7 @@ class HindsightClient:
         api_base: Address without `/v1`.
         api_key: Sent as a bearer token.
         bank_id: Any text; it is quoted for the URL.
-        clock: Seconds, for durations and nothing else.
+        clock: For durations and nothing else.
         transport: The seam for tests.
     """
 
@@ -265,7 +100,7 @@ class HindsightClient:
         api_base: str,
         api_key: str,
         bank_id: str,
-        clock: Callable[[], float],
+        clock: Clock,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._bank = f"/v1/default/banks/{quote(bank_id, safe='')}"
@@ -307,10 +142,6 @@ class HindsightClient:
 
         Returns:
             The memories, none for a bank that does not exist yet (404 on Hindsight 1.x).
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: No tags were given.
         """
         body = {
             "query": query,
@@ -319,7 +150,7 @@ class HindsightClient:
             "max_tokens": max_tokens,
             "query_timestamp": query_timestamp,
             "include": {"entities": None},
-            "tags": _strict(tags),
+            "tags": strict_tags(tags),
             "tags_match": "all_strict",
         }
         path = f"{self._bank}/memories/recall"
@@ -337,21 +168,12 @@ class HindsightClient:
         Args:
             item: What to store.
             operation_id: A UUID; a second request with the same one changes nothing.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: The item has no tags.
         """
         body = {"items": [item.body()], "async": True, "operation_id": operation_id}
         await self._request("POST", f"{self._bank}/memories", json=body)
 
     async def retain_now(self, item: RetainItem) -> None:
-        """Stores one document and waits until the server has extracted what it holds.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: The item has no tags.
-        """
+        """Stores one document and waits until the server has extracted what it holds."""
         body = {"items": [item.body()], "async": False}
         await self._request("POST", f"{self._bank}/memories", json=body)
 
@@ -372,10 +194,6 @@ class HindsightClient:
             document_id: Only memories of this document.
             offset: How many to pass over.
             limit: At most so many, up to 100.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: No tags were given.
         """
         query = {**_listing(tags, offset, limit), "q": text, "document_id": document_id}
         answer = await self._request(
@@ -389,22 +207,13 @@ class HindsightClient:
         return MemoryPage(found, int(answer.content.get("total") or len(found)))
 
     async def memory(self, memory_id: str) -> RecalledMemory | None:
-        """One memory, or None if there is none of this id; the caller checks its tags.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """One memory, or None if there is none of this id; the caller checks its tags."""
         path = f"{self._bank}/memories/{quote(memory_id, safe='')}"
         answer = await self._request("GET", path, missing_is_empty=True)
         return _memory(answer.content)
 
     async def documents(self, tags: Sequence[str], *, offset: int = 0) -> list[str]:
-        """Ids of one page of the documents that carry all the tags.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: No tags were given.
-        """
+        """Ids of one page of the documents that carry all the tags."""
         answer = await self._request(
             "GET",
             f"{self._bank}/documents",
@@ -419,11 +228,7 @@ class HindsightClient:
         ]
 
     async def document(self, document_id: str) -> StoredDocument | None:
-        """One document, or None if it is gone; the caller checks its tags.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """One document, or None if it is gone; the caller checks its tags."""
         answer = await self._request("GET", self._document(document_id), missing_is_empty=True)
         if answer.status == 404:
             return None
@@ -438,20 +243,12 @@ class HindsightClient:
         )
 
     async def delete_document(self, document_id: str) -> bool:
-        """Deletes a document with its memories; False if it was gone already.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """Deletes a document with its memories; False if it was gone already."""
         answer = await self._request("DELETE", self._document(document_id), missing_is_empty=True)
         return answer.status != 404
 
     async def operations(self, status: str) -> list[Operation]:
-        """The retains of the whole bank that have this status, as far as the server lists them.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """The retains of the whole bank that have this status, as far as the server lists them."""
         found: list[Operation] = []
         for offset in range(0, MAX_OPERATIONS, PAGE_SIZE):
             answer = await self._request(
@@ -470,11 +267,7 @@ class HindsightClient:
         return found
 
     async def cancel(self, operation: Operation) -> None:
-        """Cancels an operation; one that has ended meanwhile is no error.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """Cancels an operation; one that has ended meanwhile is no error."""
         path = f"{self._bank}/operations/{quote(operation.operation_id, safe='')}"
         with contextlib.suppress(RequestRejectedError):
             await self._request("DELETE", path, missing_is_empty=True)
@@ -483,14 +276,10 @@ class HindsightClient:
         """Has the server's model answer a question from the memories with all the tags.
 
         Mental models are left out: the server finds them by the key's rights, not by the tags.
-
-        Raises:
-            HindsightError: As the module's docstring says; `no_model` where there is none.
-            ValueError: No tags were given.
         """
         body = {
             "query": query,
-            "tags": _strict(tags),
+            "tags": strict_tags(tags),
             "tags_match": "all_strict",
             "include": {"facts": {}},
             "exclude_mental_models": True,
@@ -513,16 +302,12 @@ class HindsightClient:
             profile_id: Hex digits.
             tags: Of the chat; never empty, an untagged model would read the whole bank.
             source_query: What it is to tell.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-            ValueError: No tags were given.
         """
         body = {
             "id": profile_id,
             "name": profile_id,
             "source_query": source_query,
-            "tags": _strict(tags),
+            "tags": strict_tags(tags),
             "max_tokens": PROFILE_TOKENS,
             "trigger": {
                 "refresh_after_consolidation": True,
@@ -532,11 +317,7 @@ class HindsightClient:
         await self._request("POST", f"{self._bank}/mental-models", json=body)
 
     async def profile(self, profile_id: str) -> str | None:
-        """The text of a mental model, empty while it is being made; None if there is none.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """The text of a mental model, empty while it is being made; None if there is none."""
         answer = await self._request("GET", self._profile(profile_id), missing_is_empty=True)
         if answer.status == 404:
             return None
@@ -544,28 +325,16 @@ class HindsightClient:
         return "" if text.strip() == PROFILE_PENDING else text
 
     async def delete_profile(self, profile_id: str) -> None:
-        """Deletes a mental model, which would keep its text when its sources are gone.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """Deletes a mental model, which would keep its text when its sources are gone."""
         await self._request("DELETE", self._profile(profile_id), missing_is_empty=True)
 
     async def config(self) -> Mapping[str, Any]:
-        """The bank's settings.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """The bank's settings."""
         answer = await self._request("GET", f"{self._bank}/config", missing_is_empty=True)
         return _dict(answer.content.get("config"))
 
     async def configure(self, updates: Mapping[str, Any]) -> None:
-        """Changes settings of the bank.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
+        """Changes settings of the bank."""
         await self._request("PATCH", f"{self._bank}/config", json={"updates": dict(updates)})
 
     def _document(self, document_id: str) -> str:
@@ -575,16 +344,12 @@ class HindsightClient:
         return f"{self._bank}/mental-models/{quote(profile_id, safe='')}"
 
     async def check(self) -> Health:
-        """Asks for one tag: proves address, key and bank with the cheapest request there is.
-
-        Raises:
-            HindsightError: As the module's docstring says.
-        """
-        started = self._clock()
+        """Asks for one tag: proves address, key and bank with the cheapest request there is."""
+        started = self._clock.monotonic()
         answer = await self._request(
             "GET", f"{self._bank}/tags", params={"limit": 1}, missing_is_empty=True
         )
-        return Health(bank_exists=answer.status != 404, seconds=self._clock() - started)
+        return Health(bank_exists=answer.status != 404, seconds=self._clock.monotonic() - started)
 
     async def version(self) -> str:
         """The server's version, or an empty text if it does not tell."""
@@ -628,13 +393,6 @@ class HindsightClient:
         return _Answer(200, _content(response))
 
 
-def _strict(tags: Sequence[str]) -> list[str]:
-    """Raises ValueError for tags that would select more than one chat."""
-    if isinstance(tags, str) or not tags or not all(tags):
-        raise ValueError("a request without tags would reach the whole bank")
-    return list(tags)
-
-
 def _memory(raw: Any) -> RecalledMemory | None:
     """Reads one result; None where it has no text."""
     if not isinstance(raw, Mapping) or not isinstance(raw.get("text"), str):
@@ -662,7 +420,7 @@ def _items(answer: _Answer, key: str) -> list[Any]:
 
 def _listing(tags: Sequence[str], offset: int, limit: int) -> dict[str, Any]:
     """The query of a list that reaches one chat only."""
-    return {"tags": _strict(tags), "tags_match": "all_strict", "limit": limit, "offset": offset}
+    return {"tags": strict_tags(tags), "tags_match": "all_strict", "limit": limit, "offset": offset}
 
 
 def _tags(raw: Mapping[str, Any]) -> frozenset[str]:

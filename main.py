@@ -7,12 +7,9 @@ they stand and would not recognise `GreedyStr`.
 import asyncio
 import contextlib
 import json
-import random
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
@@ -30,18 +27,17 @@ from astrbot.core.config.default import VERSION as ASTRBOT_VERSION
 from astrbot.core.star.filter.command import GreedyStr
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
 
-from .archive import Archive
-from .commands import Caller, Commands
-from .delivery import Delivery
+from .assembly import assemble
+from .cleaning import BLOCK_OPEN, strip_block
+from .clock import Clock
+from .commands import Caller
 from .events import BotNames, EventReader, is_manager, locale_of, origin_of
-from .hindsight_client import HindsightClient, HindsightError
-from .memory import PLUGIN, ChatMemory, Message
-from .memory_formatter import BLOCK_OPEN, Speaker, strip_block
-from .outbox import Outbox, outbox_exists
-from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip, is_listed
+from .hindsight_client import HindsightClient
+from .hindsight_types import HindsightError
+from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
 from .settings import load_settings
-from .status import Status
 from .texts import Texts, choose_language, in_both
+from .transcript import PLUGIN, Message, Speaker
 
 TURN_EXTRA = f"{PLUGIN}_turn"
 COMMAND = "hindsight"
@@ -145,60 +141,20 @@ class HindsightMemory(Star):
         self._settings = load_settings(self._config, schema)
         for used in self._settings.replaced:
             logger.warning("setting %s is not usable as given, using %r", used.name, used.value)
-        self._timezone = self._configured_timezone()
-        self._state = ScopeState.load(folder, had_data=outbox_exists(folder))
+        self._clock = Clock(self._configured_timezone())
+        parts = assemble(
+            self._settings, folder, clock=self._clock, logger=logger, host=ASTRBOT_VERSION
+        )
+        self._state, self._client, self._delivery = parts.state, parts.client, parts.delivery
+        self._memory, self._commands = parts.memory, parts.commands
         if self._state.fault or self._state.salt_lost:
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
-        self._client = self._build_client()
-        outbox = Outbox(folder, every_n_turns=self._settings.retain.every_n_turns)
-        self._delivery = Delivery(
-            outbox,
-            self._client,
-            idle_seconds=self._settings.retain.idle_seconds,
-            daily_chars=self._settings.retain.daily_chars,
-            monotonic=time.monotonic,
-            today=self._today,
-            random=random.random,
-            logger=logger,
-        )
-        archive = self._build_archive(outbox)
-        self._memory = ChatMemory(
-            self._settings,
-            self._state,
-            self._client,
-            self._delivery,
-            monotonic=time.monotonic,
-            read_profile=archive.profile if archive else None,
-        )
-        status = Status(
-            settings=self._settings,
-            state=self._state,
-            client=self._client,
-            memory=self._memory,
-            delivery=self._delivery,
-            outbox=outbox,
-            archive=archive,
-            monotonic=time.monotonic,
-            today=self._today,
-            host=ASTRBOT_VERSION,
-        )
-        self._commands = Commands(
-            settings=self._settings,
-            state=self._state,
-            client=self._client,
-            memory=self._memory,
-            delivery=self._delivery,
-            archive=archive,
-            status=status,
-            folder=folder,
-            monotonic=time.monotonic,
-        )
         self._add_tools()
         self._is_running = True
         await self._delivery.start()
-        if archive:
-            await archive.restore()
-            self._start(archive.run())
+        if parts.eraser:
+            await parts.eraser.restore()
+            self._start(parts.eraser.run())
         self._start(self._delivery.run())
         if self._client:
             self._start(self._warm(self._client))
@@ -261,7 +217,7 @@ class HindsightMemory(Star):
         """
         turn = self._working.get(event.unified_msg_origin)
         if turn and event.message_str:
-            message = self._reader(event, turn.message.scope).message(self._now())
+            message = self._reader(event, turn.message.scope).message(self._clock.local())
             if message.speaker.pseudonym == turn.message.speaker.pseudonym:
                 turn.follow_ups.append(message)
 
@@ -298,7 +254,7 @@ class HindsightMemory(Star):
             # The platform may have told the bot's name only after the question was read.
             bot = turn.reader.bot_speaker(self._bot_names.name(event))
             first = replace(turn.message, bot=bot)
-            await self._memory.remember([first, *joined], answer, self._now())
+            await self._memory.remember([first, *joined], answer, self._clock.local())
 
     @filter.custom_filter(TypedAsCommand)
     @filter.command(COMMAND, desc=in_both("about_command"))
@@ -325,7 +281,7 @@ class HindsightMemory(Star):
             event.set_extra(TURN_EXTRA, admitted)
             return None
         reader = self._reader(event, admitted)
-        turn = Turn(reader.message(self._now()), reader)
+        turn = Turn(reader.message(self._clock.local()), reader)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
         return turn
@@ -392,13 +348,13 @@ class HindsightMemory(Star):
     def _caller(self, event: AstrMessageEvent) -> Caller:
         scope, texts = self._scope(event), self._texts(event)
         if isinstance(scope, Scope):
-            speaker = self._reader(event, scope).message(self._now()).speaker
+            speaker = self._reader(event, scope).message(self._clock.local()).speaker
         else:
             speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
         return Caller(
             scope=scope,
             texts=texts,
-            now=self._now(),
+            now=self._clock.local(),
             speaker=speaker,
             person_id=str(event.get_sender_id() or ""),
             is_manager=is_manager(event),
@@ -419,28 +375,6 @@ class HindsightMemory(Star):
         """What a message must begin with for the model to be asked; mostly empty."""
         config: Any = self.context.get_config(umo=event.unified_msg_origin)
         return str(config["provider_settings"].get("wake_prefix") or "")
-
-    def _build_client(self) -> HindsightClient | None:
-        if self._settings.problems:
-            return None
-        return HindsightClient(
-            api_base=self._settings.api_base,
-            api_key=self._settings.api_key,
-            bank_id=self._settings.bank_id,
-            clock=time.monotonic,
-        )
-
-    def _build_archive(self, outbox: Outbox) -> Archive | None:
-        hasher = self._state.hasher
-        if self._client is None or hasher is None:
-            return None
-        return Archive(
-            self._client,
-            outbox,
-            self._delivery,
-            profile_id=lambda scope: hasher.digest("profile", scope.chat),
-            monotonic=time.monotonic,
-        )
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs something in the background until `terminate`."""
@@ -504,13 +438,6 @@ class HindsightMemory(Star):
             return ZoneInfo(name) if isinstance(name, str) and name else None
         except (ZoneInfoNotFoundError, ValueError):
             return None
-
-    def _today(self) -> str:
-        return self._now().date().isoformat()
-
-    def _now(self) -> datetime:
-        """The time in AstrBot's configured timezone, else the system's."""
-        return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
 
 
 async def _finished(recall: asyncio.Task[str] | None) -> str:

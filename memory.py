@@ -14,29 +14,27 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from .clock import Clock
 from .delivery import Delivery
-from .hindsight_client import (
-    HindsightClient,
+from .hindsight_client import HindsightClient
+from .hindsight_types import (
     HindsightError,
     QueryTooLongError,
     RecalledMemory,
     RequestRejectedError,
 )
 from .memory_formatter import (
-    Speaker,
-    Utterance,
     asks_to_remember,
     build_block,
     build_query,
     halve_query,
 )
-from .outbox import Line, TurnRecord
 from .recent import Recent
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
+from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
 
-PLUGIN = "astrbot_plugin_hindsight_memory"
 BREAKER_FAILURES = 3
 BREAKER_PAUSE_SECONDS = 15.0
 BREAKER_MAX_PAUSE_SECONDS = 300.0
@@ -48,35 +46,6 @@ PROFILE_PENDING_SECONDS = 60.0
 """How soon a profile is read again that was still being made."""
 
 ProfileReader = Callable[[Scope, Texts], Awaitable[str]]
-
-
-@dataclass(frozen=True)
-class Message:
-    """What somebody has said to the bot.
-
-    Attributes:
-        scope: The chat.
-        speaker: Who.
-        raw: The person's own words as the platform delivered them; never stored or sent.
-        words: The same on one line, ids replaced.
-        quoted: The words that the message replies to.
-        stored: The words with a marker for each attachment and quotation.
-        at: When, aware, in the local timezone.
-        texts: The wording in the language of this chat.
-        bot: The bot's own name.
-        private_to_speaker: The speaker does not want to be stored.
-    """
-
-    scope: Scope
-    speaker: Speaker
-    raw: str = field(repr=False)
-    words: str
-    quoted: str
-    stored: str
-    at: datetime
-    texts: Texts
-    bot: Speaker
-    private_to_speaker: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,16 +108,16 @@ class Breaker:
 
     Args:
         probe: Tells whether the server answers; must end by itself and not raise.
-        sleep: Waits so many seconds.
+        clock: The time.
     """
 
     def __init__(
         self,
         probe: Callable[[], Awaitable[bool]],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock,
     ) -> None:
         self._probe = probe
-        self._sleep = sleep
+        self._clock = clock
         self._failures = 0
         self._pause = BREAKER_PAUSE_SECONDS
         self._task: asyncio.Task[None] | None = None
@@ -194,7 +163,7 @@ class Breaker:
 
     async def _wait_for_server(self) -> None:
         while True:
-            await self._sleep(self._pause)
+            await self._clock.sleep(self._pause)
             if await self._probe():
                 self.state = "half_open"
                 return
@@ -209,7 +178,7 @@ class ChatMemory:
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
         delivery: Where turns go.
-        monotonic: Seconds that never jump.
+        clock: The time.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
     """
 
@@ -220,7 +189,7 @@ class ChatMemory:
         client: HindsightClient | None,
         delivery: Delivery,
         *,
-        monotonic: Callable[[], float],
+        clock: Clock,
         read_profile: ProfileReader | None = None,
     ) -> None:
         self._read_profile = read_profile
@@ -228,14 +197,14 @@ class ChatMemory:
         self._state = state
         self._client = client
         self._delivery = delivery
-        self._monotonic = monotonic
+        self._clock = clock
         self._previous: Recent[tuple[str, str], str] = Recent()
         self._reports: Recent[str, RecallReport] = Recent()
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._running: set[asyncio.Task[str]] = set()
-        self.breaker = Breaker(self._probe)
+        self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
 
     def admit(self, scope: Scope | Skip) -> Scope | Skip:
@@ -298,16 +267,12 @@ class ChatMemory:
             return
         said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
         said.append(Utterance(first.bot, answered_at, answer))
-        lines = [
-            Line(one.speaker.pseudonym, one.line)
-            for one in said
-            if one.text and not self._is_repeated(first.scope, one)
-        ]
-        if lines:
+        new = [one for one in said if one.text and not self._is_repeated(first.scope, one)]
+        if lines := turn_lines(new, first.speaker):
             self.figures.turns += 1
             urgent = any(asks_to_remember(message.words) for message in turn)
-            header = _header(first.scope, first.texts, first.at, first.bot)
-            record = TurnRecord(first.scope.chat, header, tuple(lines), urgent=urgent)
+            header = Header.of(first.scope, first.texts, first.at, first.bot)
+            record = TurnRecord(first.scope.chat, header, lines, urgent=urgent)
             await self._delivery.add(record)
 
     def record(
@@ -323,9 +288,8 @@ class ChatMemory:
             at: When, aware, in the local timezone.
         """
         said = Utterance(speaker, at, text)
-        header = _header(scope, texts, at, Speaker(texts("name_bot")))
-        line = Line(speaker.pseudonym, said.line)
-        return TurnRecord(scope.chat, header, (line,), urgent=True)
+        header = Header.of(scope, texts, at, Speaker(texts("name_bot")))
+        return TurnRecord(scope.chat, header, (said.line,), urgent=True)
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: last words, the last recall, the profile."""
@@ -339,7 +303,7 @@ class ChatMemory:
 
     def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
         """Whether this speaker said the same within the hour; if not, notes it."""
-        now = self._monotonic()
+        now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
         key = (scope.chat, said.speaker.pseudonym, hash(said.text))
@@ -381,7 +345,7 @@ class ChatMemory:
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
         """One recall under the deadline; every failure ends as an empty text, counted."""
-        started = self._monotonic()
+        started = self._clock.monotonic()
         report = RecallReport(message.at, query)
         try:
             async with asyncio.timeout(self._settings.recall.timeout_seconds):
@@ -398,7 +362,7 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
-        self._keep(message.scope, replace(report, seconds=self._monotonic() - started))
+        self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
     async def _ask(
@@ -450,8 +414,10 @@ class ChatMemory:
         if not self._settings.recall.include_profile or self._read_profile is None:
             return ""
         text, due_at = self._profiles.get(message.scope.chat, ("", -math.inf))
-        if self._monotonic() >= due_at:
-            self._profiles.put(message.scope.chat, (text, self._monotonic() + PROFILE_SECONDS))
+        if self._clock.monotonic() >= due_at:
+            self._profiles.put(
+                message.scope.chat, (text, self._clock.monotonic() + PROFILE_SECONDS)
+            )
             task = asyncio.create_task(self._refresh_profile(self._read_profile, message))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -461,7 +427,7 @@ class ChatMemory:
         with contextlib.suppress(HindsightError):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._monotonic() + seconds))
+            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:
@@ -478,13 +444,3 @@ class ChatMemory:
 def _reaches(memory: RecalledMemory, floor: float) -> bool:
     """Whether a memory is relevant enough; one without a score is not."""
     return memory.score is not None and memory.score >= floor
-
-
-def _header(scope: Scope, texts: Texts, at: datetime, bot: Speaker) -> dict[str, object]:
-    """What the turns of a window have in common (the first one's stands for all)."""
-    return {
-        "tags": list(scope.tags),
-        "context": texts(f"context_{scope.kind}", platform=scope.platform, bot=bot.name),
-        "timestamp": at.isoformat(timespec="seconds"),
-        "metadata": {"plugin": PLUGIN, "kind": scope.kind, "platform": scope.platform},
-    }

@@ -18,9 +18,21 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from .hindsight_types import RetainItem
+from .transcript import (
+    Header,
+    Line,
+    TurnLines,
+    TurnRecord,
+    build_item,
+    count_chars,
+    group_turns,
+    new_document_id,
+)
 
 DATABASE_FILE = "outbox.db"
 MAX_WINDOW_CHARS = 6000
@@ -66,42 +78,6 @@ CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 
 
 @dataclass(frozen=True)
-class Line:
-    """One stored line and whose it is.
-
-    Attributes:
-        pseudonym: The speaker's, empty for the bot.
-        text: The whole line as it will stand in the document.
-    """
-
-    pseudonym: str
-    text: str
-
-
-@dataclass(frozen=True)
-class TurnRecord:
-    """A turn as it is written to disk.
-
-    Attributes:
-        chat: The chat's hash.
-        header: What the turns of a window have in common: tags, context, metadata, timestamp
-            (JSON values only). The first turn's header is the window's.
-        lines: What was said.
-        urgent: Its window is to be sent as soon as possible.
-    """
-
-    chat: str
-    header: dict[str, Any]
-    lines: tuple[Line, ...]
-    urgent: bool = False
-
-    @property
-    def chars(self) -> int:
-        """Characters that this turn adds to its window."""
-        return _chars([self.lines])
-
-
-@dataclass(frozen=True)
 class Window:
     """A window that is to be sent.
 
@@ -119,9 +95,14 @@ class Window:
     chat: str
     document_id: str
     operation_id: str
-    header: dict[str, Any]
-    turns: tuple[tuple[Line, ...], ...]
+    header: Header
+    turns: tuple[TurnLines, ...]
     chars: int
+
+    @property
+    def item(self) -> RetainItem:
+        """Its document, the same each time it is built."""
+        return build_item(self.document_id, self.header, self.turns)
 
 
 @dataclass(frozen=True)
@@ -259,9 +240,7 @@ class Outbox:
             )
         )
 
-    async def add_window(
-        self, chat: str, header: dict[str, Any], turns: Sequence[tuple[Line, ...]]
-    ) -> str:
+    async def add_window(self, chat: str, header: Header, turns: Sequence[TurnLines]) -> str:
         """Puts a whole window in the queue, ready to be sent; returns its document id."""
         return await self._run(lambda db: self._add_window(db, chat, header, turns))
 
@@ -488,8 +467,8 @@ class Outbox:
         self,
         db: sqlite3.Connection,
         chat: str,
-        header: dict[str, Any],
-        turns: Sequence[tuple[Line, ...]],
+        header: Header,
+        turns: Sequence[TurnLines],
     ) -> str:
         window_id = _insert_window(db, "sealed", chat, header, turns)
         self._count_sealed(db, 1)
@@ -527,7 +506,7 @@ class Outbox:
         return removed, tried
 
     def _split(self, db: sqlite3.Connection, window: Window) -> bool:
-        parts: list[tuple[Line, ...]] = list(window.turns)
+        parts: list[TurnLines] = list(window.turns)
         if len(parts) == 1:
             parts = [(line,) for line in parts[0]]
         if len(parts) == 1:
@@ -592,8 +571,8 @@ def _insert_window(
     db: sqlite3.Connection,
     state: str,
     chat: str,
-    header: dict[str, Any],
-    turns: Sequence[tuple[Line, ...]],
+    header: Header,
+    turns: Sequence[TurnLines],
     position: float | None = None,
 ) -> int:
     """Writes a window with its turns; without a position it stands in the order of the ids."""
@@ -609,9 +588,9 @@ def _insert_window(
             chat,
             new_document_id(chat),
             str(uuid.uuid4()),
-            json.dumps(header, ensure_ascii=False),
+            json.dumps(header.to_json(), ensure_ascii=False),
             len(turns),
-            _chars(turns),
+            count_chars(turns),
         ),
     )
     window_id = cursor.lastrowid or 0
@@ -619,9 +598,7 @@ def _insert_window(
     return window_id
 
 
-def _rewrite_window(
-    db: sqlite3.Connection, window: Window, turns: Sequence[tuple[Line, ...]]
-) -> None:
+def _rewrite_window(db: sqlite3.Connection, window: Window, turns: Sequence[TurnLines]) -> None:
     """Gives a window other turns, and new ids: what was sent under the old ones is another."""
     db.execute("DELETE FROM turns WHERE window = ?", (window.window_id,))
     db.execute(
@@ -631,7 +608,7 @@ def _rewrite_window(
             new_document_id(window.chat),
             str(uuid.uuid4()),
             len(turns),
-            _chars(turns),
+            count_chars(turns),
             window.window_id,
         ),
     )
@@ -641,15 +618,6 @@ def _rewrite_window(
 def _was_tried(db: sqlite3.Connection, window: Window) -> bool:
     row = db.execute("SELECT tried FROM windows WHERE id = ?", (window.window_id,)).fetchone()
     return bool(row[0])
-
-
-def group_turns(lines: Iterable[Line]) -> list[tuple[Line, ...]]:
-    """Lines as turns: what people say, and the bot's answer to it."""
-    turns: list[tuple[Line, ...]] = []
-    for line in lines:
-        follows = turns and (not line.pseudonym or turns[-1][-1].pseudonym)
-        turns = [*turns[:-1], (*turns[-1], line)] if follows else [*turns, (line,)]
-    return turns
 
 
 def _keep_erasure(db: sqlite3.Connection, erasure: Erasure) -> None:
@@ -675,16 +643,6 @@ def _erasures(db: sqlite3.Connection) -> list[Erasure]:
     ]
 
 
-def new_document_id(chat: str) -> str:
-    """An id that no other document has, ever."""
-    return f"{document_prefix(chat)}{uuid.uuid4()}"
-
-
-def document_prefix(chat: str) -> str:
-    """What the ids of all documents of a chat begin with."""
-    return f"{chat[:24]}-"
-
-
 def _position_after(db: sqlite3.Connection, position: float) -> float:
     """A place between a window and the one that follows it."""
     row = db.execute("SELECT MIN(position) FROM windows WHERE position > ?", (position,)).fetchone()
@@ -692,17 +650,10 @@ def _position_after(db: sqlite3.Connection, position: float) -> float:
     return (position + float(following)) / 2
 
 
-def _insert_turns(
-    db: sqlite3.Connection, window_id: int, turns: Iterable[tuple[Line, ...]]
-) -> None:
+def _insert_turns(db: sqlite3.Connection, window_id: int, turns: Iterable[TurnLines]) -> None:
     for lines in turns:
-        text = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
+        text = json.dumps([line.text for line in lines], ensure_ascii=False)
         db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (window_id, text))
-
-
-def _chars(turns: Iterable[tuple[Line, ...]]) -> int:
-    """Characters of these turns as lines of a document."""
-    return sum(len(line.text) + 1 for lines in turns for line in lines)
 
 
 def _next_window(db: sqlite3.Connection, excluding: Collection[str]) -> Window | None:
@@ -724,12 +675,25 @@ def _windows_of(db: sqlite3.Connection, chat: str) -> list[Window]:
 def _window(db: sqlite3.Connection, row: tuple[Any, ...]) -> Window:
     window_id, chat, document_id, operation_id, header, chars = row
     turns = tuple(
-        tuple(Line(**line) for line in json.loads(lines))
+        tuple(map(_line, json.loads(lines)))
         for (lines,) in db.execute(
             "SELECT lines FROM turns WHERE window = ? ORDER BY id", (window_id,)
         )
     )
-    return Window(window_id, chat, document_id, operation_id, json.loads(header), turns, chars)
+    return Window(
+        window_id,
+        chat,
+        document_id,
+        operation_id,
+        Header.from_json(json.loads(header)),
+        turns,
+        chars,
+    )
+
+
+def _line(stored: str | dict[str, str]) -> Line:
+    """A line from its row; v0.1.0 wrote the pseudonym beside the text."""
+    return Line(stored if isinstance(stored, str) else stored["text"])
 
 
 def _count(db: sqlite3.Connection, state: str) -> int:

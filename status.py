@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .archive import Archive
+from .clock import Clock
 from .delivery import DISK_ERRORS, Delivery
-from .hindsight_client import VERSION, HindsightClient, HindsightError
+from .hindsight_client import VERSION, HindsightClient
+from .hindsight_types import HindsightError
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
@@ -34,8 +36,7 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
-        monotonic: Seconds that never jump.
-        today: The local date, ISO.
+        clock: The time.
         host: AstrBot's version, for bug reports.
     """
 
@@ -46,8 +47,7 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
-    monotonic: Callable[[], float]
-    today: Callable[[], str]
+    clock: Clock
     host: str
 
     async def show(self, scope: Scope | Skip, texts: Texts) -> str:
@@ -133,7 +133,7 @@ class Status:
 
     async def _figures(self) -> OutboxFigures:
         try:
-            return await self.outbox.figures(day=self.today())
+            return await self.outbox.figures(day=self.clock.today())
         except DISK_ERRORS:
             return OutboxFigures()
 
@@ -206,12 +206,12 @@ class Status:
         if state.last_sent_at is None:
             lines = [texts("status_retain_none")]
         else:
-            ago = round(self.monotonic() - state.last_sent_at)
+            ago = round(self.clock.monotonic() - state.last_sent_at)
             lines = [texts("status_retain", seconds=ago)]
         if state.unsaved or state.lost:
             lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
         try:
-            figures = await self.outbox.figures(day=self.today())
+            figures = await self.outbox.figures(day=self.clock.today())
         except DISK_ERRORS:
             return [*lines, texts("disk")]
         lines.append(

@@ -6,21 +6,18 @@ import asyncio
 from typing import Any, get_args
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.archive import Archive
-from astrbot_plugin_hindsight_memory.commands import Caller, Commands
-from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message
-from astrbot_plugin_hindsight_memory.memory_formatter import Speaker
+from astrbot_plugin_hindsight_memory.assembly import assemble
+from astrbot_plugin_hindsight_memory.commands import Caller
 from astrbot_plugin_hindsight_memory.outbox import Outbox
-from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
-from astrbot_plugin_hindsight_memory.status import Status
+from astrbot_plugin_hindsight_memory.scope import Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
+from astrbot_plugin_hindsight_memory.transcript import Message, Speaker
 from fake_bank import BankCase
 from support import (
     ANN,
     NOW,
-    Clock,
+    LogRecords,
     deliver_all,
-    delivery_of,
     group_origin,
     make_settings,
     message_of,
@@ -34,6 +31,7 @@ AT = "(2026-01-02T03:04:05+08:00)"
 TEA = f"小明#3fa2c1 {AT}: 我喜欢喝绿茶"
 CAT = f"小红#9b1c22 {AT}: 我养了一只猫"
 CAT_ANSWER = f"助手 {AT}: 猫很可爱"
+CAT_ANSWER_ALONE = CAT_ANSWER.replace(")", " → 小红#9b1c22)", 1)
 
 
 class CommandsCase(BankCase):
@@ -41,54 +39,26 @@ class CommandsCase(BankCase):
 
     async def asyncSetUp(self) -> None:
         await super().asyncSetUp()
-        self.wall = Clock(1_800_000_000.0)
         self.build()
 
     def build(self, **config: Any) -> None:
         self.settings = make_settings(**config)
-        client = None if self.settings.problems else self.client
-        self.state = ScopeState.load(self.folder, now=self.wall)
-        self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
-        self.delivery = delivery_of(self.outbox, client, self.clock, self.today)
-        self.addAsyncCleanup(self.delivery.aclose)
-        hasher = self.state.hasher
-        self.archive: Archive | None = None
-        if client and hasher:
-            self.archive = Archive(
-                client,
-                self.outbox,
-                self.delivery,
-                profile_id=lambda scope: f"p{scope.chat[:8]}",
-                monotonic=self.clock,
-                sleep=self.sleep,
-            )
-        self.memory = ChatMemory(
-            self.settings, self.state, client, self.delivery, monotonic=self.clock
-        )
-        self.addAsyncCleanup(self.memory.aclose)
-        self.status = Status(
-            settings=self.settings,
-            state=self.state,
-            client=client,
-            memory=self.memory,
-            delivery=self.delivery,
-            outbox=self.outbox,
-            archive=self.archive,
-            monotonic=self.clock,
-            today=self.today,
+        parts = assemble(
+            self.settings,
+            self.folder,
+            clock=self.clock,
+            logger=LogRecords().logger,
             host="4.29.3",
+            client=None if self.settings.problems else self.client,
+            outbox=Outbox(self.folder, every_n_turns=5, connect=self.disk.connect),
+            jitter=lambda: 1.0,
         )
-        self.commands = Commands(
-            settings=self.settings,
-            state=self.state,
-            client=client,
-            memory=self.memory,
-            delivery=self.delivery,
-            archive=self.archive,
-            status=self.status,
-            folder=self.folder,
-            monotonic=self.clock,
-        )
+        self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
+        self.archive, self.eraser, self.memory = parts.archive, parts.eraser, parts.memory
+        self.status, self.commands = parts.status, parts.commands
+        self.addAsyncCleanup(self.delivery.aclose)
+        self.addAsyncCleanup(self.memory.aclose)
+        hasher = self.state.hasher
         self.private: Scope | Skip = Skip.STATE_FAULT
         self.group: Scope | Skip = Skip.STATE_FAULT
         if hasher:
@@ -106,6 +76,10 @@ class CommandsCase(BankCase):
     def scope(self) -> Scope:
         assert isinstance(self.group, Scope)
         return self.group
+
+    def profile_id(self) -> str:
+        assert self.archive
+        return self.archive.profile_id(self.scope())
 
     def other_scope(self) -> Scope:
         assert self.state.hasher

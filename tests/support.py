@@ -16,14 +16,15 @@ from typing import Any
 
 import httpx
 import plugin
+from astrbot_plugin_hindsight_memory import clock
 from astrbot_plugin_hindsight_memory.delivery import Delivery
-from astrbot_plugin_hindsight_memory.events import Message
-from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient, RecalledMemory
-from astrbot_plugin_hindsight_memory.memory_formatter import Speaker
-from astrbot_plugin_hindsight_memory.outbox import Line, Outbox, TurnRecord
+from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
+from astrbot_plugin_hindsight_memory.hindsight_types import RecalledMemory
+from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Hasher, Origin, Scope, Skip
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Header, Line, Message, Speaker, TurnRecord
 
 SCHEMA: dict[str, Any] = json.loads((plugin.CHECKOUT / "_conf_schema.json").read_text("utf-8"))
 NOW = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
@@ -76,16 +77,13 @@ def memory_of(text: str, **changes: Any) -> RecalledMemory:
     return RecalledMemory(**values | changes)
 
 
-def delivery_of(
-    outbox: Outbox, client: HindsightClient | None, clock: Clock, today: Callable[[], str]
-) -> Delivery:
+def delivery_of(outbox: Outbox, client: HindsightClient | None, clock: Clock) -> Delivery:
     return Delivery(
         outbox,
         client,
         idle_seconds=8,
         daily_chars=0,
-        monotonic=clock,
-        today=today,
+        clock=clock,
         random=lambda: 1.0,
         logger=LogRecords().logger,
     )
@@ -107,24 +105,50 @@ def message_of(scope: Scope, words: str, **changes: Any) -> Message:
 
 
 def turn_of(chat: str = "a" * 32, text: str = "hello", *, urgent: bool = False) -> TurnRecord:
-    header = {
-        "tags": ["t1", "t2", "t3", chat],
-        "context": "a chat",
-        "timestamp": "2026-03-04T12:30:05+00:00",
-        "metadata": {"plugin": "p"},
-    }
-    lines = (Line("#0a0b0c", f"Ann#0a0b0c (t): {text}"), Line("", "Bot (t): yes"))
+    at = "2026-03-04T12:30:05+00:00"
+    header = Header(("t1", "t2", "t3", chat), "a chat", at, {"plugin": "p"})
+    lines = (Line(f"Ann#0a0b0c ({at}): {text}"), Line(f"Bot ({at}): yes"))
     return TurnRecord(chat, header, lines, urgent)
 
 
-class Clock:
-    """Seconds that pass only when told to."""
+class Clock(clock.Clock):
+    """Time that passes only when told to, and at once where somebody sleeps.
+
+    Attributes:
+        now: Monotonic seconds.
+        wall: Unix seconds.
+        day: The local date.
+        sleeper: What happens while somebody sleeps.
+    """
 
     def __init__(self, now: float = 1000.0) -> None:
+        super().__init__(UTC)
         self.now = now
+        self.wall = 1_800_000_000.0
+        self.day = "2026-03-04"
+        self.sleeper: Callable[[float], Awaitable[None]] = self._pass
 
     def __call__(self) -> float:
         return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def unix(self) -> float:
+        return self.wall
+
+    def local(self) -> datetime:
+        return NOW
+
+    def today(self) -> str:
+        return self.day
+
+    async def sleep(self, seconds: float) -> None:
+        await self.sleeper(seconds)
+
+    async def _pass(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
 
 
 async def until(predicate: Callable[[], Any]) -> None:

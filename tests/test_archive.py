@@ -11,23 +11,24 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.archive import (
+from astrbot_plugin_hindsight_memory.archive import Archive, SourceLine
+from astrbot_plugin_hindsight_memory.erasure import (
     BACKGROUND_PAUSE_SECONDS,
     WIPE_PAUSE_SECONDS,
     WIPE_SECONDS,
-    Archive,
+    Eraser,
     Removed,
-    SourceLine,
 )
-from astrbot_plugin_hindsight_memory.hindsight_client import (
+from astrbot_plugin_hindsight_memory.hindsight_types import (
     HindsightError,
     RecalledMemory,
     RequestRejectedError,
     RetryLaterError,
 )
-from astrbot_plugin_hindsight_memory.outbox import Erasure, Line, Outbox, TurnRecord
+from astrbot_plugin_hindsight_memory.outbox import Erasure, Outbox
 from astrbot_plugin_hindsight_memory.scope import Scope
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord
 from fake_bank import BankCase
 from support import (
     WAIT_SECONDS,
@@ -49,18 +50,9 @@ ABOUT_ANN = f"小红#9b1c22 {AT}: 小明#3fa2c1 说他喜欢喝绿茶"
 ANN, BEN = "#3fa2c1", "#9b1c22"
 
 
-def line_of(text: str) -> Line:
-    return Line(text[2:9] if text[2] == "#" else "", text)
-
-
 def turn(scope: Scope, *texts: str, urgent: bool = True) -> TurnRecord:
-    header = {
-        "tags": list(scope.tags),
-        "context": "一个群",
-        "timestamp": "2026-03-04T12:30:05+00:00",
-        "metadata": {"plugin": "p"},
-    }
-    return TurnRecord(scope.chat, header, tuple(map(line_of, texts)), urgent)
+    header = Header(scope.tags, "一个群", "2026-03-04T12:30:05+00:00", {"plugin": "p"})
+    return TurnRecord(scope.chat, header, tuple(map(Line, texts)), urgent)
 
 
 class ArchiveCase(BankCase):
@@ -77,14 +69,16 @@ class ArchiveCase(BankCase):
     def open(self) -> None:
         """The parts as they are after a start."""
         self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
-        self.delivery = delivery_of(self.outbox, self.client, self.clock, lambda: "2026-03-04")
+        self.delivery = delivery_of(self.outbox, self.client, self.clock)
         self.archive = Archive(
             self.client,
             self.outbox,
             self.delivery,
             profile_id=lambda scope: f"p{scope.chat[:8]}",
-            monotonic=self.clock,
-            sleep=self.sleep,
+        )
+        self.clock.sleeper = self.sleep
+        self.eraser = Eraser(
+            self.client, self.archive, self.outbox, self.delivery, clock=self.clock
         )
 
     async def close(self) -> None:
@@ -106,7 +100,7 @@ class ArchiveCase(BankCase):
 
     async def background(self, predicate: Callable[[], Any] | None = None) -> None:
         """Lets the background work until something is true, or until it has nothing to do."""
-        running = asyncio.create_task(self.archive.run())
+        running = asyncio.create_task(self.eraser.run())
         try:
             if predicate:
                 await until(predicate)
@@ -200,7 +194,7 @@ class SeeingTest(ArchiveCase):
         document = self.bank.store(self.scope, CAT, quoting)
         (line,) = await self.archive.source_lines(self.scope, self.fact(document, 1))
         self.assertEqual(line.pseudonym, BEN)
-        await self.archive.remove_person(self.scope, ANN)
+        await self.eraser.remove_person(self.scope, ANN)
         self.assertIn(document, self.bank.documents)
 
     async def test_counting_documents_turns_pages(self) -> None:
@@ -214,7 +208,7 @@ class RemoveLinesTest(ArchiveCase):
     async def remove(self, document_id: str, *indexes: int) -> Removed:
         lines = self.bank.documents[document_id]["original_text"].splitlines()
         chosen = [SourceLine(document_id, index, lines[index]) for index in indexes]
-        return await self.archive.remove_lines(self.scope, chosen)
+        return await self.eraser.remove_lines(self.scope, chosen)
 
     async def test_the_rest_is_stored_as_it_was_under_a_new_id(self) -> None:
         metadata = {"plugin": "p", "kind": "group", "turns": "2", "speakers": f"{ANN} {BEN}"}
@@ -251,7 +245,7 @@ class RemoveLinesTest(ArchiveCase):
     async def test_several_documents(self) -> None:
         first, second = self.bank.store(self.scope, TEA, CAT), self.bank.store(self.scope, TEA)
         lines = [SourceLine(first, 0, TEA), SourceLine(second, 0, TEA)]
-        removed = await self.archive.remove_lines(self.scope, lines)
+        removed = await self.eraser.remove_lines(self.scope, lines)
         self.assertEqual(removed, Removed(lines=2, documents=2))
         await self.send()
         self.assertEqual(self.bank.texts(self.scope), [CAT])
@@ -273,7 +267,7 @@ class RemoveLinesTest(ArchiveCase):
         theirs = self.bank.store(self.other, CAT, TEA)
         before = json.dumps(self.bank.documents)
         for document_id in (theirs, "gone", ""):
-            removed = await self.archive.remove_lines(
+            removed = await self.eraser.remove_lines(
                 self.scope, [SourceLine(document_id, 0, CAT, BEN)]
             )
             self.assertEqual(removed, Removed())
@@ -302,7 +296,7 @@ class RemovePersonTest(ArchiveCase):
         others = self.bank.store(self.scope, ABOUT_ANN, CAT_ANSWER)
         own = self.bank.store(self.scope, TEA)
         theirs = self.bank.store(self.other, TEA)
-        removed = await self.archive.remove_person(self.scope, ANN)
+        removed = await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(removed, Removed(lines=5, documents=2))
         await self.send()
         kept = [f"{ABOUT_ANN}\n{CAT_ANSWER}", f"{CAT}\n{CAT_ANSWER}"]
@@ -314,7 +308,7 @@ class RemovePersonTest(ArchiveCase):
 
     async def test_profile_goes_too(self) -> None:
         self.bank.profiles = {f"p{self.scope.chat[:8]}": "爱茶"}
-        await self.archive.remove_person(self.scope, ANN)
+        await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(self.bank.profiles, {})
 
     async def test_waiting_windows(self) -> None:
@@ -323,7 +317,7 @@ class RemovePersonTest(ArchiveCase):
                 turn(self.scope, TEA, TEA_ANSWER, CAT, CAT_ANSWER, urgent=urgent)
             )
         await self.delivery.add(turn(self.other, TEA))
-        removed = await self.archive.remove_person(self.scope, ANN)
+        removed = await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(removed, Removed(waiting=4))
         await self.delivery.flush()
         self.assertEqual(self.bank.texts(self.scope), [f"{CAT}\n{CAT_ANSWER}"] * 2)
@@ -336,7 +330,7 @@ class RemovePersonTest(ArchiveCase):
         await self.send()
         (window,) = await self.outbox.windows(self.scope.chat)
         self.bank.store(self.scope, TEA, CAT, document_id=window.document_id)
-        await self.archive.remove_person(self.scope, ANN)
+        await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(self.bank.documents, {})
         self.clock.now += 1000
         await self.send()
@@ -349,7 +343,7 @@ class RemovePersonTest(ArchiveCase):
         self.bank.gate.clear()
         await self.delivery.step()
         await until(lambda: self.bank.waiting)
-        removing = asyncio.create_task(self.archive.remove_person(self.scope, ANN))
+        removing = asyncio.create_task(self.eraser.remove_person(self.scope, ANN))
         await until(lambda: self.bank.cancelled)
         self.bank.gate.set()
         await removing
@@ -363,7 +357,7 @@ class RemovePersonTest(ArchiveCase):
         self.queued(self.scope, "a")
         self.queued(self.scope, "b", status="processing")
         self.queued(self.other, "c")
-        removed = await self.archive.remove_person(self.scope, ANN)
+        removed = await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(removed.unfinished, 2)
         self.assertEqual(len(self.bank.queue), 3)
 
@@ -373,8 +367,8 @@ class RemovePersonTest(ArchiveCase):
         for _ in range(3):
             self.bank.store(self.scope, TEA, CAT, third)
         await asyncio.gather(
-            self.archive.remove_person(self.scope, ANN),
-            self.archive.remove_person(self.scope, BEN),
+            self.eraser.remove_person(self.scope, ANN),
+            self.eraser.remove_person(self.scope, BEN),
         )
         await self.send()
         self.assertEqual(self.bank.texts(self.scope), [third] * 3)
@@ -382,7 +376,7 @@ class RemovePersonTest(ArchiveCase):
     async def test_failure_lets_the_delivery_go_on(self) -> None:
         self.bank.fail(lambda: reply(500), "operations")
         with self.assertRaises(HindsightError):
-            await self.archive.remove_person(self.scope, ANN)
+            await self.eraser.remove_person(self.scope, ANN)
         await self.delivery.add(turn(self.scope, CAT))
         await self.send()
         self.assertEqual(self.bank.contents, [CAT])
@@ -390,7 +384,7 @@ class RemovePersonTest(ArchiveCase):
 
 class WipeTest(ArchiveCase):
     async def wipe(self) -> Removed | None:
-        return await self.archive.wipe(self.scope)
+        return await self.eraser.wipe(self.scope)
 
     async def erasures(self) -> list[Erasure]:
         return await self.outbox.erasures()
@@ -463,7 +457,7 @@ class WipeTest(ArchiveCase):
         late = self.queued(self.scope, "late", status="processing")
         queue = dict(self.bank.queue)
         self.pause_ends.clear()
-        running = asyncio.create_task(self.archive.run())
+        running = asyncio.create_task(self.eraser.run())
         self.addCleanup(running.cancel)
         await asyncio.sleep(0)
         await self.wipe()
@@ -477,7 +471,7 @@ class WipeTest(ArchiveCase):
         await self.wipe()
         await self.background()
         requests = len(self.bank.requests)
-        await self.archive.wipe(self.other)  # wakes it
+        await self.eraser.wipe(self.other)  # wakes it
         await self.background()
         self.assertGreater(len(self.bank.requests), requests)
 
@@ -507,7 +501,7 @@ class WipeTest(ArchiveCase):
         read = self.enterContext(
             mock.patch.object(self.outbox, "erasures", wraps=self.outbox.erasures)
         )
-        running = asyncio.create_task(self.archive.run())
+        running = asyncio.create_task(self.eraser.run())
         self.addCleanup(running.cancel)
         await until(lambda: read.await_count)
         self.bank.gate.set()
@@ -538,7 +532,7 @@ class WipeTest(ArchiveCase):
         await self.close()
         self.open()
         await self.delivery.start()
-        await self.archive.restore()
+        await self.eraser.restore()
         await self.delivery.add(turn(self.other, CAT))
         await self.send()
         self.assertEqual(self.bank.texts(self.other), [CAT])
@@ -554,7 +548,7 @@ class WipeTest(ArchiveCase):
         await self.fail_wipe()
         self.bank.heal()
         await self.delivery.add(turn(self.scope, CAT))
-        await self.archive.remove_person(self.scope, ANN)
+        await self.eraser.remove_person(self.scope, ANN)
         await self.send()
         self.assertEqual(self.bank.contents, [])
         await self.background()
@@ -605,10 +599,10 @@ class WipeTest(ArchiveCase):
     async def test_watching_for_late_writers_holds_nothing_back(self) -> None:
         self.queued(self.scope, "late")
         await self.wipe()
-        await self.archive.wipe(self.other)
+        await self.eraser.wipe(self.other)
         await self.close()
         self.open()
-        await self.archive.restore()
+        await self.eraser.restore()
         await self.delivery.add(turn(self.scope, CAT))
         await self.send()
         self.assertEqual(self.bank.texts(self.scope), [CAT])
@@ -638,7 +632,7 @@ class WipeTest(ArchiveCase):
         await self.close()
         self.open()
         self.disk.fault = sqlite3.SQLITE_IOERR
-        await self.archive.restore()
+        await self.eraser.restore()
 
         def heal_disk() -> None:
             self.disk.fault = None
@@ -783,7 +777,7 @@ class UnsureDeletionTest(ArchiveCase):
             mock.patch.object(self.client, "delete_document", side_effect=asyncio.CancelledError),
             self.assertRaises(asyncio.CancelledError),
         ):
-            await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
+            await self.eraser.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
         await self.rest_is_kept()
 
     async def test_answer_to_the_deletion_is_lost(self) -> None:
@@ -795,7 +789,7 @@ class UnsureDeletionTest(ArchiveCase):
 
         self.bank.fail(deleted_without_an_answer, "documents/", "DELETE")
         with self.assertRaises(RetryLaterError):
-            await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
+            await self.eraser.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
         await self.rest_is_kept()
 
     async def test_server_that_does_not_answer_any_more(self) -> None:
@@ -806,5 +800,5 @@ class UnsureDeletionTest(ArchiveCase):
         ):
             self.bank.fail(lambda: reply(503), "documents/", "DELETE")
             with self.assertRaises(RetryLaterError):
-                await self.archive.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
+                await self.eraser.remove_lines(self.scope, [SourceLine(document, 0, TEA)])
         await self.rest_is_kept()

@@ -22,7 +22,17 @@ from astrbot_plugin_hindsight_memory.commands import (
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
-from commands_case import ANN, AT, BEN, CAT, CAT_ANSWER, LANGUAGES, TEA, CommandsCase
+from commands_case import (
+    ANN,
+    AT,
+    BEN,
+    CAT,
+    CAT_ANSWER,
+    CAT_ANSWER_ALONE,
+    LANGUAGES,
+    TEA,
+    CommandsCase,
+)
 from support import private_origin, recall_results, reply, scope_of, turn_of, until
 
 NAMES = {
@@ -143,9 +153,9 @@ class SwitchTest(CommandsCase):
             self.assertEqual(self.memory.admit(self.scope()), Skip.PAUSED)
             self.assertEqual(self.memory.admit(self.private_scope()), self.private)
             self.build()
-        self.wall.now += 299
+        self.clock.wall += 299
         self.assertEqual(self.memory.admit(self.scope()), Skip.PAUSED)
-        self.wall.now += 1
+        self.clock.wall += 1
         self.assertEqual(self.memory.admit(self.scope()), self.group)
 
     async def test_on_and_off_end_a_pause(self) -> None:
@@ -154,7 +164,7 @@ class SwitchTest(CommandsCase):
         self.assertEqual(self.memory.admit(self.scope()), self.group)
         await self.ask("pause 5")
         await self.ask("off")
-        self.wall.now += 301
+        self.clock.wall += 301
         self.assertEqual(self.memory.admit(self.scope()), Skip.CHAT_OFF)
 
     async def test_pause_needs_a_number_of_minutes(self) -> None:
@@ -575,12 +585,12 @@ class ProfileTest(CommandsCase):
         await self.expect("profile", "profile_being_made")
         self.assertEqual(len(self.bank.created), 1)
         self.assertEqual(self.bank.created[0]["tags"], list(self.scope().tags))
-        self.bank.profiles[f"p{self.scope().chat[:8]}"] = "爱茶<x>\n\n养猫"
+        self.bank.profiles[self.profile_id()] = "爱茶<x>\n\n养猫"
         for language in LANGUAGES:
             self.assertEqual(await self.ask("profile", language=language), "爱茶‹x›\n养猫")
 
     async def test_deleted_by_what_takes_lines_away(self) -> None:
-        profile = f"p{self.scope().chat[:8]}"
+        profile = self.profile_id()
         self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
         await self.ask("wipe")
         for words in ("wipe 0007", "forgetme", "optout", "optout all", "forget 1"):
@@ -758,7 +768,7 @@ class ForgetTest(CommandsCase):
         self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}\n{CAT_ANSWER}"])
         answer = await self.ask("forget 1 2，2")
         self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
-        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT_ANSWER}"])
+        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT_ANSWER_ALONE}"])
 
     async def test_all_lines(self) -> None:
         for word in ("all", "ALL", "全部", "所有"):
@@ -767,7 +777,7 @@ class ForgetTest(CommandsCase):
             await self.ask("list 爱茶")
             answer = await self.ask(f"forget 1 {word}")
             self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=2)}\n- {TEA}\n- {CAT}")
-            self.assertEqual(await self.stored(), [CAT_ANSWER])
+            self.assertEqual(await self.stored(), [CAT_ANSWER_ALONE])
             self.bank.documents.clear()
             self.bank.memories.clear()
 
@@ -958,8 +968,8 @@ class WipeTest(CommandsCase):
             self.assertEqual(answer, texts("wipe_failed", reason=texts("unauthorized")))
             self.bank.heal()
             code = await self.code()
-            assert self.archive
-            with mock.patch.object(self.archive, "wipe", mock.AsyncMock(return_value=None)):
+            assert self.eraser
+            with mock.patch.object(self.eraser, "wipe", mock.AsyncMock(return_value=None)):
                 answer = await self.ask(f"wipe {code}", language=language)
             self.assertEqual(answer, texts("wipe_goes_on"))
 

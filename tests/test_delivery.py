@@ -39,7 +39,6 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         self.clock = Clock()
         self.disk = Disk()
         self.log = LogRecords()
-        self.today = "2026-03-04"
         self.jitter = 1.0
         self.sync_after(0.0)  # at the next step, which is then due for nothing else
 
@@ -59,8 +58,7 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
             self.client if configured else None,
             idle_seconds=IDLE,
             daily_chars=daily_chars,
-            monotonic=self.clock,
-            today=lambda: self.today,
+            clock=self.clock,
             random=lambda: self.jitter,
             logger=self.log.logger,
         )
@@ -95,7 +93,7 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         await deliver_all(self.delivery, self.server)
 
     async def figures(self) -> OutboxFigures:
-        return await self.outbox.figures(day=self.today)
+        return await self.outbox.figures(day=self.clock.day)
 
     def said(self) -> list[str]:
         """What arrived, by the question of each first line."""
@@ -110,8 +108,7 @@ class SendingTest(DeliveryCase):
         (item,) = body["items"]
         self.assertEqual(
             item["content"],
-            "Ann#0a0b0c (t): 1\nBot (t): yes\nAnn#0a0b0c (t): 2\nBot (t): yes\n"
-            "Ann#0a0b0c (t): 3\nBot (t): yes",
+            "\n".join(line.text for n in "123" for line in turn_of(text=n).lines),
         )
         self.assertEqual(item["tags"], ["t1", "t2", "t3", A])
         self.assertEqual(
@@ -418,7 +415,7 @@ class DailyCapTest(DeliveryCase):
         self.assertEqual(self.delivery.state.stopped, "daily_cap")
         await self.delivery.flush()
         self.assertEqual(self.said(), ["1"])
-        self.today = "2026-03-05"
+        self.clock.day = "2026-03-05"
         await self.all_steps()
         self.assertEqual(self.said(), ["1", "2"])
         self.assertEqual((await self.figures()).waiting, 1)
@@ -718,7 +715,7 @@ class StoppingTest(DeliveryCase):
         running = asyncio.create_task(self.delivery.run())
         self.addCleanup(running.cancel)
         await until(lambda: self.delivery.state.stopped == "daily_cap")
-        self.today = "2026-03-05"
+        self.clock.day = "2026-03-05"
         await until(lambda: self.said() == ["1", "2"])
 
     async def test_run_goes_on_when_a_pause_has_passed(self) -> None:

@@ -14,7 +14,7 @@ from astrbot_plugin_hindsight_memory.events import (
     locale_of,
     origin_of,
 )
-from astrbot_plugin_hindsight_memory.memory import Message
+from astrbot_plugin_hindsight_memory.transcript import Message
 from fake_events import ANN, BEN, BOT, GROUP, FakeEvent, at, part, quote, reader_of
 from support import HASHER, NOW, scope_of
 

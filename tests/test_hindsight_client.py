@@ -19,8 +19,10 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
     MAX_RETRY_AFTER_SECONDS,
     PAGE_SIZE,
     VERSION,
-    AccessRefusedError,
     HindsightClient,
+)
+from astrbot_plugin_hindsight_memory.hindsight_types import (
+    AccessRefusedError,
     HindsightError,
     Operation,
     QueryTooLongError,
@@ -33,7 +35,7 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support import FakeServer, private_origin, recall_results, reply, scope_of, until
+from support import Clock, FakeServer, private_origin, recall_results, reply, scope_of, until
 
 SCOPE = scope_of(private_origin())
 NO_TAGS: tuple[Any, ...] = ((), [], "", "scope:private", [""], ["scope:private", ""])
@@ -743,8 +745,12 @@ class CrowdTest(ClientCase):
 
 class CheckTest(ClientCase):
     async def test_asks_for_one_tag_and_takes_the_time(self) -> None:
-        times = iter([10.0, 10.25])
-        self.client = self.open(clock=lambda: next(times))
+        class Passing(Clock):
+            def monotonic(self) -> float:
+                self.now += 0.25
+                return self.now
+
+        self.client = self.open(clock=Passing())
         health = await self.client.check()
         self.assertEqual((health.bank_exists, health.seconds), (True, 0.25))
         (request,) = self.server.requests

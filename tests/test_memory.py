@@ -16,7 +16,7 @@ import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import memory as memory_module
 from astrbot_plugin_hindsight_memory import recent as recent_module
-from astrbot_plugin_hindsight_memory.hindsight_client import RetryLaterError
+from astrbot_plugin_hindsight_memory.hindsight_types import RetryLaterError
 from astrbot_plugin_hindsight_memory.memory import (
     BREAKER_FAILURES,
     BREAKER_MAX_PAUSE_SECONDS,
@@ -26,12 +26,11 @@ from astrbot_plugin_hindsight_memory.memory import (
     REPEAT_SECONDS,
     Breaker,
     ChatMemory,
-    Message,
 )
-from astrbot_plugin_hindsight_memory.memory_formatter import MAX_QUERY_UNITS, Speaker, units
-from astrbot_plugin_hindsight_memory.outbox import Line, TurnRecord
+from astrbot_plugin_hindsight_memory.memory_formatter import MAX_QUERY_UNITS, units
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Line, Message, Speaker, TurnRecord
 from support import (
     ANN,
     NOW,
@@ -84,7 +83,7 @@ class MemoryCase(unittest.IsolatedAsyncioTestCase):
             self.state,
             self.client if configured else None,
             delivery,
-            monotonic=self.clock,
+            clock=self.clock,
         )
         self.addAsyncCleanup(memory.aclose)
         return memory
@@ -489,7 +488,9 @@ class BreakerTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.pauses: list[float] = []
         self.answers: list[bool] = []
-        self.breaker = Breaker(self.probe, self.sleep)
+        clock = Clock()
+        clock.sleeper = self.sleep
+        self.breaker = Breaker(self.probe, clock)
         self.addAsyncCleanup(self.breaker.aclose)
 
     async def probe(self) -> bool:
@@ -536,7 +537,9 @@ class BreakerTest(unittest.IsolatedAsyncioTestCase):
             asked.set()
             return await asyncio.get_running_loop().create_future()
 
-        breaker = Breaker(endless, self.sleep)
+        clock = Clock()
+        clock.sleeper = self.sleep
+        breaker = Breaker(endless, clock)
         for _ in range(BREAKER_FAILURES):
             breaker.failed()
         await asked.wait()
@@ -568,22 +571,22 @@ class RememberTest(MemoryCase):
         for scope in (self.private, self.group):
             with self.subTest(scope.kind):
                 header = (await self.remember(self.message(scope=scope))).header
-                self.assertEqual(header["tags"], list(scope.tags))
-                self.assertEqual(header["timestamp"], "2026-03-04T12:30:05+00:00")
+                self.assertEqual(header.tags, scope.tags)
+                self.assertEqual(header.timestamp, "2026-03-04T12:30:05+00:00")
                 self.assertEqual(
-                    header["metadata"],
+                    header.metadata,
                     {
                         "plugin": "astrbot_plugin_hindsight_memory",
                         "kind": scope.kind,
                         "platform": "aiocqhttp",
                     },
                 )
-                self.assertIn("“助手”是助手", header["context"])
-                self.assertIn({"private": "私聊", "group": "群聊"}[scope.kind], header["context"])
+                self.assertIn("“助手”是助手", header.context)
+                self.assertIn({"private": "私聊", "group": "群聊"}[scope.kind], header.context)
 
     async def test_retain_keeps_all_tags_whatever_the_reads_do(self) -> None:
         self.memory = self.open(recall={"match_umo": False})
-        self.assertEqual(len((await self.remember(self.message())).header["tags"]), 4)
+        self.assertEqual(len((await self.remember(self.message())).header.tags), 4)
 
     async def test_nothing_said_leaves_no_line(self) -> None:
         turn = await self.remember(self.message("", stored=""))
@@ -629,11 +632,11 @@ class RecordTest(MemoryCase):
         for scope in (self.private, self.group):
             record = self.memory.record(scope, Texts("zh"), ANN, "我喜欢茶", NOW)
             self.assertEqual((record.chat, record.urgent), (scope.chat, True))
-            expected = Line("#3fa2c1", "小明#3fa2c1 (2026-03-04T12:30:05+00:00): 我喜欢茶")
+            expected = Line("小明#3fa2c1 (2026-03-04T12:30:05+00:00): 我喜欢茶")
             self.assertEqual(record.lines, (expected,))
-            self.assertEqual(record.header["tags"], list(scope.tags))
-            self.assertEqual(record.header["timestamp"], "2026-03-04T12:30:05+00:00")
-            self.assertIn("助手", record.header["context"])
+            self.assertEqual(record.header.tags, scope.tags)
+            self.assertEqual(record.header.timestamp, "2026-03-04T12:30:05+00:00")
+            self.assertIn("助手", record.header.context)
         self.assertEqual(self.turns.records, [])
 
 
@@ -675,7 +678,7 @@ class ProfileTest(MemoryCase):
             self.state,
             self.client,
             delivery,
-            monotonic=self.clock,
+            clock=self.clock,
             read_profile=self.read,
         )
         self.addAsyncCleanup(memory.aclose)

@@ -11,27 +11,28 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, ClassVar
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.memory_formatter import (
+from astrbot_plugin_hindsight_memory.cleaning import (
     BLOCK_CLOSE,
     BLOCK_OPEN,
-    MAX_MEMORY_CHARS,
     MAX_NAME_CHARS,
-    MAX_QUERY_UNITS,
-    Speaker,
-    Utterance,
-    asks_to_remember,
-    build_block,
-    build_query,
     clean_name,
     clean_text,
-    halve_query,
     neutralise,
     replace_ids,
     shorten,
     strip_block,
+)
+from astrbot_plugin_hindsight_memory.memory_formatter import (
+    MAX_MEMORY_CHARS,
+    MAX_QUERY_UNITS,
+    asks_to_remember,
+    build_block,
+    build_query,
+    halve_query,
     units,
 )
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Speaker, Utterance
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -115,7 +116,7 @@ class CleanNameTest(unittest.TestCase):
     @given(ANY)
     def test_no_name_imitates_a_line(self, name: str) -> None:
         speaker = Speaker(clean_name(name, "User"), "#0a0b0c")
-        line = Utterance(speaker, NOW, "hi").line
+        line = Utterance(speaker, NOW, "hi").line.text
         self.assertEqual(line.count("#"), 1)
         self.assertRegex(line, r"\A[^#():]+#0a0b0c \(2026-03-04T12:30:05\+00:00\): hi\Z")
 
@@ -124,13 +125,13 @@ class LineTest(unittest.TestCase):
     def test_person(self) -> None:
         at = datetime(2026, 3, 4, 20, 30, 5, 999, tzinfo=EAST)
         self.assertEqual(
-            Utterance(Speaker("小明", "#3fa2c1"), at, "你好").line,
+            Utterance(Speaker("小明", "#3fa2c1"), at, "你好").line.text,
             "小明#3fa2c1 (2026-03-04T20:30:05+08:00): 你好",
         )
 
     def test_bot_has_no_number(self) -> None:
         self.assertEqual(
-            Utterance(Speaker("助手"), NOW, "好").line, "助手 (2026-03-04T12:30:05+00:00): 好"
+            Utterance(Speaker("助手"), NOW, "好").line.text, "助手 (2026-03-04T12:30:05+00:00): 好"
         )
 
 

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, Protocol
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.commands import BANK_SETTINGS
-from astrbot_plugin_hindsight_memory.hindsight_client import (
+from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
+from astrbot_plugin_hindsight_memory.hindsight_types import (
     AccessRefusedError,
-    HindsightClient,
     HindsightError,
     Operation,
     QueryTooLongError,

@@ -20,16 +20,15 @@ from astrbot_plugin_hindsight_memory.outbox import (
     DATABASE_FILE,
     MAX_WINDOW_CHARS,
     Erasure,
-    Line,
     Outbox,
     OutboxFigures,
-    TurnRecord,
     Window,
-    group_turns,
     outbox_exists,
 )
+from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord, group_turns
 from support import Disk, turn_of
 
+AT = "2026-03-04T12:30:05+00:00"
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 DAY = "2026-03-04"
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -138,9 +137,9 @@ class WindowTest(OutboxCase):
         self.assertEqual(len(names), 4)
 
     async def test_content_and_header_come_back_as_they_were(self) -> None:
-        header = {"tags": ["标", "签"], "metadata": {"a": "b"}, "context": "'\"\n"}
-        lines = (Line("#0a0b0c", "小明#0a0b0c (t): 'quoted' \U0001f600"), Line("", "助手 (t): 好"))
-        await self.outbox.add([TurnRecord(A, header, lines), TurnRecord(A, {}, lines[:1])])
+        header = Header(("标", "签"), "'\"\n", "x", {"a": "b"})
+        lines = (Line("小明#0a0b0c (t): 'quoted' \U0001f600"), Line("助手 (t): 好"))
+        await self.outbox.add([TurnRecord(A, header, lines), TurnRecord(A, header, lines[:1])])
         await self.outbox.seal()
         window = await self.next()
         self.assertEqual(window.chat, A)
@@ -231,7 +230,8 @@ class ChatTest(OutboxCase):
     """What commands do to the windows of one chat."""
 
     def lines(self, *texts: str) -> tuple[Line, ...]:
-        return tuple(Line("#0a0b0c" if n % 2 == 0 else "", text) for n, text in enumerate(texts))
+        names = ("Ann#0a0b0c", "Bot")
+        return tuple(Line(f"{names[n % 2]} ({AT}): {text}") for n, text in enumerate(texts))
 
     async def three_windows(self) -> None:
         """One open, one sealed, one aside."""
@@ -248,18 +248,18 @@ class ChatTest(OutboxCase):
         self.assertEqual(await self.outbox.windows(C), [])
 
     async def test_whole_window(self) -> None:
-        header = {"tags": ["t"], "timestamp": "x"}
+        header = Header(("t",), "", "x", {})
         turns = [self.lines("a", "b"), self.lines("c")]
         document_id = await self.outbox.add_window(A, header, turns)
         self.assertRegex(document_id, rf"\A{A[:24]}-{UUID}\Z")
         window = await self.next()
         self.assertEqual((window.document_id, window.header), (document_id, header))
-        self.assertEqual((window.turns, window.chars), (tuple(turns), 6))
+        self.assertEqual(window.turns, tuple(turns))
         self.assertEqual((await self.figures()).waiting, 1)
 
     async def test_removed_document(self) -> None:
         await self.add("1", urgent=True)
-        document_id = await self.outbox.add_window(A, {}, [self.lines("a")])
+        document_id = await self.outbox.add_window(A, Header((), "", "x", {}), [self.lines("a")])
         await self.outbox.remove_document(document_id)
         await self.outbox.remove_document("gone")
         self.assertEqual((await self.figures()).waiting, 1)
@@ -313,7 +313,7 @@ class ChatTest(OutboxCase):
         self.assertEqual((await self.drain())[-1], "3")
 
     async def test_lines_as_turns(self) -> None:
-        ann, ben, bot = (Line(p, p or "bot") for p in ("#00000a", "#00000b", ""))
+        ann, ben, bot = (Line(f"{n} ({AT}): x") for n in ("Ann#00000a", "Ben#00000b", "Bot"))
         for lines, expected in (
             ([], []),
             ([ann, bot, ben, bot], [(ann, bot), (ben, bot)]),

@@ -20,17 +20,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.delivery import build_item
+from astrbot_plugin_hindsight_memory.cleaning import BLOCK_CLOSE, BLOCK_OPEN
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
-from astrbot_plugin_hindsight_memory.memory_formatter import (
-    BLOCK_CLOSE,
-    BLOCK_OPEN,
-    Speaker,
-    build_block,
-    units,
-)
-from astrbot_plugin_hindsight_memory.outbox import TurnRecord
+from astrbot_plugin_hindsight_memory.memory_formatter import build_block, units
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Speaker, TurnRecord, build_item
 from fake_events import FakeEvent, at, part, quote, reader_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -50,7 +44,8 @@ thorough = hypothesis_settings(
 )
 LINE = re.compile(
     r"[^\s#():<>](?:[^#():<>]*[^\s#():<>])?(?P<pseudonym>#[0-9a-f]{6})?"
-    r" \(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[+-]\d{2}:\d{2}\): (?P<text>\S.*)"
+    r" \(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[+-]\d{2}:\d{2}(?: → [^#():<>]+#[0-9a-f]{6})?"
+    r"\): (?P<text>\S.*)"
 )
 ANY = st.text(st.characters(codec=None), max_size=12)
 WORDS = st.one_of(
@@ -241,7 +236,7 @@ class TurnsTest(unittest.IsolatedAsyncioTestCase):
         )
         client: Any = object()
         to_disk: Any = SimpleNamespace(add=self._add)
-        return ChatMemory(self.settings, state, client, to_disk, monotonic=Clock())
+        return ChatMemory(self.settings, state, client, to_disk, clock=Clock())
 
     async def remember(self, message: Any, answer: str) -> dict[str, Any] | None:
         self.records.clear()

@@ -27,10 +27,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin
-from astrbot_plugin_hindsight_memory.delivery import build_item
 from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
-from astrbot_plugin_hindsight_memory.outbox import TurnRecord
 from astrbot_plugin_hindsight_memory.scope import (
     SALT_BYTES,
     SALT_FILE,
@@ -38,6 +36,7 @@ from astrbot_plugin_hindsight_memory.scope import (
     ScopeState,
     write_private,
 )
+from astrbot_plugin_hindsight_memory.transcript import TurnRecord, build_item
 from fake_events import event_from_json, reader_of
 from support import Clock, FakeServer, make_settings, reply, scope_of
 
@@ -72,7 +71,7 @@ class Chat:
             write_private(Path(folder) / SALT_FILE, "00" * SALT_BYTES)
             state = ScopeState.load(Path(folder))
         to_disk: Any = SimpleNamespace(add=self._add)
-        memory = ChatMemory(self._settings, state, client, to_disk, monotonic=self._clock)
+        memory = ChatMemory(self._settings, state, client, to_disk, clock=self._clock)
         block = ""
         for turn in self._case["turns"]:
             block = await self._turn(memory, turn)

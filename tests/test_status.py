@@ -222,7 +222,7 @@ class StatsTest(CommandsCase):
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         await self.delivery.flush()
-        figures = await self.outbox.figures(day=self.today())
+        figures = await self.outbox.figures(day=self.clock.today())
         for language in LANGUAGES:
             texts = Texts(language)
             with self.subTest(language):

@@ -9,7 +9,7 @@ from typing import get_args
 
 import plugin  # noqa: F401
 import test_hindsight_client
-from astrbot_plugin_hindsight_memory.hindsight_client import HindsightError
+from astrbot_plugin_hindsight_memory.hindsight_types import HindsightError
 from astrbot_plugin_hindsight_memory.scope import Skip, StateFault
 from astrbot_plugin_hindsight_memory.settings import Problem
 from astrbot_plugin_hindsight_memory.texts import WORDING, Texts, choose_language

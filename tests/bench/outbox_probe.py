@@ -20,9 +20,11 @@ from pathlib import Path
 
 import httpx
 import plugin  # noqa: F401 - makes the plugin importable
+from astrbot_plugin_hindsight_memory.clock import Clock
 from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Line, Outbox, TurnRecord
+from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox
+from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord
 
 from bench.figures import p50, p95
 from bench.process import Usage
@@ -38,15 +40,15 @@ _MIB = 2.0**20
 
 def turn(chat: str, number: int, *, urgent: bool = False) -> TurnRecord:
     """Return a turn of usual size; an urgent one fills its window alone."""
-    header = {
-        "tags": ["scope:private", "platform:aiocqhttp", f"sender:{chat}", f"umo:{chat}"],
-        "context": "机器人「小助手」与一个人的私聊。",
-        "timestamp": "2026-03-04T12:30:05+08:00",
-        "metadata": {"plugin": "bench", "kind": "private", "platform": "aiocqhttp"},
-    }
+    header = Header(
+        tags=("scope:private", "platform:aiocqhttp", f"sender:{chat}", f"umo:{chat}"),
+        context="机器人「小助手」与一个人的私聊。",
+        timestamp="2026-03-04T12:30:05+08:00",
+        metadata={"plugin": "bench", "kind": "private", "platform": "aiocqhttp"},
+    )
     lines = (
-        Line("#3fa2c1", f"小明#3fa2c1 (2026-03-04T12:30:05+08:00): 第{number}次说的话" + "啊" * 30),
-        Line("", f"小助手 (2026-03-04T12:30:09+08:00): 第{number}次的回答" + "好" * 80),
+        Line(f"小明#3fa2c1 (2026-03-04T12:30:05+08:00): 第{number}次说的话" + "啊" * 30),
+        Line(f"小助手 (2026-03-04T12:30:09+08:00): 第{number}次的回答" + "好" * 80),
     )
     return TurnRecord(chat, header, lines, urgent=urgent)
 
@@ -90,8 +92,7 @@ async def _run(folder: Path, turns: int) -> tuple[float, list[float]]:
         client,
         idle_seconds=8.0,
         daily_chars=0,
-        monotonic=time.monotonic,
-        today=lambda: "2026-03-04",
+        clock=Clock(),
         random=random.random,
         logger=logging.getLogger("bench"),
     )
@@ -121,7 +122,7 @@ def _unreachable() -> HindsightClient:
         api_base="http://hindsight.invalid",
         api_key="hsk_bench",
         bank_id="bench",
-        clock=time.monotonic,
+        clock=Clock(),
         transport=httpx.MockTransport(refuse),
     )
 

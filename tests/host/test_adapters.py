@@ -20,13 +20,13 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 
 import plugin  # noqa: E402
 from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of  # noqa: E402
-from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message  # noqa: E402
+from astrbot_plugin_hindsight_memory.memory import ChatMemory  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
-from astrbot_plugin_hindsight_memory.outbox import TurnRecord  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
+from astrbot_plugin_hindsight_memory.transcript import Message, TurnRecord  # noqa: E402
 from shapes import BOT, OTHER, Said, Shape, shapes  # noqa: E402
-from support import HASHER, NOW, make_settings  # noqa: E402
+from support import HASHER, NOW, Clock, make_settings  # noqa: E402
 
 FOLDER = tempfile.TemporaryDirectory()
 STATE = ScopeState.load(Path(FOLDER.name))
@@ -109,7 +109,7 @@ async def record_of(message: Message) -> TurnRecord:
     """What is stored of a message with an answer."""
     recorder = Recorder()
     client, delivery = cast("Any", object()), cast("Any", recorder)
-    memory = ChatMemory(make_settings(), STATE, client, delivery, monotonic=lambda: 1000.0)
+    memory = ChatMemory(make_settings(), STATE, client, delivery, clock=Clock())
     await memory.remember([message], ANSWER, NOW)
     return recorder.records[0]
 

@@ -1,0 +1,205 @@
+"""What Hindsight's API takes and gives, as plain values, and how its calls fail.
+
+Errors are named for what the caller can do about them:
+
+    HindsightError
+    ├── RetryLaterError        unreachable, overloaded, broken answer: the same again, later
+    ├── AccessRefusedError     401, 402, 403: nothing goes until key or account are repaired
+    └── RequestRejectedError   400, 409, 413, 422, …: never accepted as it is
+        └── QueryTooLongError  Hindsight up to 0.10 refuses what 1.x shortens by itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+class HindsightError(Exception):
+    """A call failed.
+
+    Attributes:
+        reason: A short English code such as `unauthorized`, the key of its sentence in `texts`.
+        status: The HTTP status, or None where there was no answer.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(f"{reason} ({status})" if status else reason)
+        self.reason = reason
+        self.status = status
+
+
+class RetryLaterError(HindsightError):
+    """The same request may succeed later.
+
+    Attributes:
+        after_seconds: What the server asked to wait, capped, or None.
+    """
+
+    def __init__(
+        self, reason: str, status: int | None = None, after_seconds: float | None = None
+    ) -> None:
+        super().__init__(reason, status)
+        self.after_seconds = after_seconds
+
+
+class AccessRefusedError(HindsightError):
+    """Key or account are refused: no request succeeds until that is repaired."""
+
+
+class RequestRejectedError(HindsightError):
+    """The server will never accept this very request."""
+
+
+class QueryTooLongError(RequestRejectedError):
+    """A recall query has too many tokens for this server."""
+
+
+@dataclass(frozen=True)
+class RecalledMemory:
+    """One memory, as recalls and lists return it.
+
+    Attributes:
+        memory_id: Hindsight's id.
+        text: What is remembered.
+        kind: `world`, `experience` (of the assistant) or `observation` (a conclusion).
+        mentioned_at: When it was said, aware, or None.
+        tags: Tags of the memory, in no particular order.
+        score: Relevance, comparable only within one recall, or None.
+        speakers: Pseudonyms of those who speak in its source, where the source is known.
+        document_id: Its source, or empty for a conclusion.
+        sources: Ids of the memories that a conclusion stands on, where the server tells.
+    """
+
+    memory_id: str
+    text: str
+    kind: str
+    mentioned_at: datetime | None
+    tags: frozenset[str]
+    score: float | None
+    speakers: tuple[str, ...] = ()
+    document_id: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """Part of a list of memories, newest first.
+
+    Attributes:
+        memories: Those of this page.
+        total: How many there are on all pages.
+    """
+
+    memories: tuple[RecalledMemory, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    """A document as it can be read back.
+
+    Attributes:
+        document_id: Its id.
+        text: The lines.
+        context: As it was retained.
+        timestamp: As it was retained.
+        metadata: As it was retained.
+        tags: In no particular order.
+    """
+
+    document_id: str
+    text: str
+    context: str
+    timestamp: str
+    metadata: Mapping[str, str]
+    tags: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A piece of work in the server's queue.
+
+    Attributes:
+        operation_id: Its id.
+        document_id: The document that it writes, or empty.
+        status: `pending`, `processing`, `completed`, `failed` or `cancelled`.
+    """
+
+    operation_id: str
+    document_id: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """An answer that the server's model made from memories.
+
+    Attributes:
+        text: The answer.
+        memories: What it stands on.
+    """
+
+    text: str
+    memories: tuple[RecalledMemory, ...]
+
+
+@dataclass(frozen=True)
+class RetainItem:
+    """One document to be stored.
+
+    Attributes:
+        content: Lines of a conversation.
+        document_id: Unique for ever, so that sending it again is harmless.
+        context: Who is speaking to whom, for the extraction.
+        timestamp: ISO 8601 with offset.
+        metadata: Strings only; anything else makes the server refuse the whole request.
+        tags: All four tags of the chat.
+    """
+
+    content: str
+    document_id: str
+    context: str
+    timestamp: str
+    metadata: Mapping[str, str]
+    tags: Sequence[str]
+
+    def body(self) -> dict[str, Any]:
+        """The JSON of this item; `combined` keeps one pool of observations per chat."""
+        return {
+            "content": self.content,
+            "document_id": self.document_id,
+            "context": self.context,
+            "timestamp": self.timestamp,
+            "metadata": dict(self.metadata),
+            "tags": strict_tags(self.tags),
+            "observation_scopes": "combined",
+        }
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a check of the connection found.
+
+    Attributes:
+        bank_exists: False until the first retain has made the bank.
+        version: Hindsight's version, or empty if the server does not tell.
+        seconds: Duration of one small request.
+    """
+
+    bank_exists: bool
+    version: str = ""
+    seconds: float = 0.0
+
+
+def strict_tags(tags: Sequence[str]) -> list[str]:
+    """The tags as a list.
+
+    Raises:
+        ValueError: They would select more than one chat.
+    """
+    if isinstance(tags, str) or not tags or not all(tags):
+        raise ValueError("a request without tags would reach the whole bank")
+    return list(tags)
