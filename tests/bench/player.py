@@ -6,26 +6,28 @@ for, remembered, kept in the outbox and delivered, all with the default settings
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
-import plugin  # noqa: F401 - makes the plugin importable
+import plugin
 from astrbot_plugin_hindsight_memory.delivery import Delivery
-from astrbot_plugin_hindsight_memory.events import Message, origin_of
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
-from astrbot_plugin_hindsight_memory.memory import ChatMemory
+from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message
 from astrbot_plugin_hindsight_memory.outbox import Outbox
-from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState
-from fake_events import FakeEvent, reader_of
+from astrbot_plugin_hindsight_memory.scope import Hasher, Scope, ScopeState
+from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
+from astrbot_plugin_hindsight_memory.texts import Texts
 from rig.running import Running
-from support import Clock, make_settings, scope_of
 
 from bench.dialogue import Chat, Question, Turn
 
@@ -40,6 +42,7 @@ PATIENCE = 15.0
 
 TRIES = 50
 _DAY = "2026-01-01"
+_HASHER = Hasher(bytes(32))
 _ANSWERING = timedelta(seconds=5)
 
 
@@ -94,10 +97,10 @@ class Player(Running):
             recall["max_tokens"] = max_tokens
         self._server = server
         self._folder = folder
-        self._settings = make_settings(
+        self._settings = _settings(
             api_base=server.url, api_key=server.api_key, bank_id=server.bank, recall=recall
         )
-        self._clock = Clock()
+        self._now = 0.0
 
     async def _start(self) -> None:
         retain = self._settings.retain
@@ -116,7 +119,7 @@ class Player(Running):
             client,
             idle_seconds=retain.idle_seconds,
             daily_chars=retain.daily_chars,
-            monotonic=self._clock,
+            monotonic=lambda: self._now,
             today=lambda: _DAY,
             random=random.random,
             logger=logging.getLogger("bench"),
@@ -124,7 +127,7 @@ class Player(Running):
         self._exits.push_async_callback(self._delivery.aclose)
         state = ScopeState.load(self._folder)
         self._memory = ChatMemory(
-            self._settings, state, client, self._delivery, monotonic=self._clock
+            self._settings, state, client, self._delivery, monotonic=lambda: self._now
         )
         self._exits.push_async_callback(self._memory.aclose)
         await self._delivery.start()
@@ -135,7 +138,7 @@ class Player(Running):
             for turn, following in zip(chat.turns, [*chat.turns[1:], None], strict=True):
                 await self._remember(chat, turn)
                 same_day = following is not None and following.at.date() == turn.at.date()
-                self._clock.now += PAUSE if same_day else NIGHT
+                self._now += PAUSE if same_day else NIGHT
                 await self._delivery.step()
         await self._deliver()
 
@@ -148,7 +151,7 @@ class Player(Running):
             turn = Turn(at, question.speaker, before.words, before.answer)
             await self._recall(_message(chat, turn.speaker, turn.words, turn.at))
             await self._remember(chat, turn)
-            self._clock.now += PAUSE
+            self._now += PAUSE
         found = await self._recall(_message(chat, question.speaker, question.words, question.at))
         if before:
             await self._outbox.drop_chat(scope.chat)
@@ -174,7 +177,7 @@ class Player(Running):
             await self._delivery.flush()
             if not (await self._outbox.figures(day=_DAY)).waiting:
                 return
-            self._clock.now += NIGHT
+            self._now += NIGHT
         raise AssertionError(f"the server does not take the turns: {self._delivery.state}")
 
 
@@ -190,21 +193,62 @@ class _Wire(httpx.AsyncHTTPTransport):
         return await super().handle_async_request(request)
 
 
+class _Event:
+    """What the plugin reads of a message, as a platform would deliver it, with made-up ids."""
+
+    def __init__(self, chat: Chat, speaker: str, words: str) -> None:
+        self.message_str = words
+        self.message_obj = SimpleNamespace(raw_message=None)
+        self._name = speaker
+        self._person = f"1000{chat.number:04}{1 + chat.speakers.index(speaker):02}"
+        self._group = f"7000{chat.number:04}" if chat.kind == "group" else ""
+        self._kind = "GroupMessage" if self._group else "FriendMessage"
+        self.session_id = self._group or self._person
+        self.unified_msg_origin = f"bot:{self._kind}:{self.session_id}"
+
+    def get_platform_name(self) -> str:
+        return "aiocqhttp"
+
+    def get_message_type(self) -> SimpleNamespace:
+        return SimpleNamespace(value=self._kind)
+
+    def get_sender_id(self) -> str:
+        return self._person
+
+    def get_sender_name(self) -> str:
+        return self._name
+
+    def get_group_id(self) -> str:
+        return self._group
+
+    def get_self_id(self) -> str:
+        return "90009001"
+
+    def get_messages(self) -> Sequence[Any]:
+        return ()
+
+
 def scope_in(chat: Chat) -> Scope:
     """The scope of a chat, the same in every run."""
-    return scope_of(origin_of(_event(chat, chat.turns[0].speaker, "")))
+    scope = _HASHER.scope(origin_of(_Event(chat, chat.turns[0].speaker, "")))
+    assert isinstance(scope, Scope)
+    return scope
 
 
 def _message(chat: Chat, speaker: str, words: str, at: datetime) -> Message:
-    return reader_of(_event(chat, speaker, words), chat.language).message(at)
-
-
-def _event(chat: Chat, speaker: str, words: str) -> FakeEvent:
-    """An event as a platform would deliver it, with made-up ids."""
-    person = f"{1 + chat.speakers.index(speaker):02}"
-    return FakeEvent(
-        words,
-        group_id=f"7000{chat.number:04}" if chat.kind == "group" else None,
-        sender_id=f"1000{chat.number:04}{person}",
-        sender_name=speaker,
+    """The message as the plugin reads it."""
+    reader = EventReader(
+        _Event(chat, speaker, words),
+        scope_in(chat),
+        _HASHER,
+        Texts(chat.language),
+        privacy=_settings().privacy,
+        opted_out=lambda _: False,
     )
+    return reader.message(at)
+
+
+def _settings(**changes: Any) -> Settings:
+    """The default settings, but for these."""
+    schema = json.loads((plugin.CHECKOUT / "_conf_schema.json").read_text("utf-8"))
+    return load_settings(changes, schema)

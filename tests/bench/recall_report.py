@@ -58,7 +58,7 @@ def groups(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Figures]]:
     """For each group of questions: the figures of each side, and `ratio`, block by bare."""
-    found = {}
+    found: dict[str, dict[str, Figures]] = {}
     for name, members in groups(outcomes).items():
         block, bare = (figures([one.sides[side] for one in members]) for side in SIDES)
         ratio = {key: block[key] / bare[key] for key in FIGURES if bare[key]}

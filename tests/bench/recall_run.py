@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import httpx
 from rig import venvs
@@ -218,7 +219,7 @@ class Bare:
             limits=httpx.Limits(keepalive_expiry=KEEPALIVE),
         )
 
-    async def __aenter__(self) -> Bare:
+    async def __aenter__(self) -> Self:
         """Return itself."""
         return self
 
