@@ -534,8 +534,9 @@ class Commands:
             return texts("remember_usage")
         if self._state.is_opted_out(request.scope, caller.person_id):
             return texts("remember_opted_out")
-        bot = Speaker(texts("name_bot"))
-        record = self._memory.record(request.scope, texts, bot, request.argument, caller.now)
+        record = self._memory.record(
+            request.scope, texts, caller.speaker, request.argument, caller.now, by_bot=True
+        )
         await self._delivery.add(record)
         return texts("tool_remembered")
 
