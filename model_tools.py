@@ -15,7 +15,6 @@ from .numbered import described
 from .rate_limit import RateLimit
 from .scope import Scope, ScopeState, Skip
 from .status import Status
-from .transcript import Speaker
 
 TOOL_SECONDS = 8.0
 
@@ -83,6 +82,6 @@ class ModelTools:
             return texts("remember_usage")
         if self._state.is_opted_out(scope, caller.person_id):
             return texts("remember_opted_out")
-        bot = Speaker(texts("name_bot"))
-        await self._delivery.add(self._memory.record(scope, texts, bot, text, caller.now))
+        record = self._memory.record(scope, texts, caller.speaker, text, caller.now, by_bot=True)
+        await self._delivery.add(record)
         return texts("tool_remembered")
