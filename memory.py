@@ -41,6 +41,9 @@ BREAKER_MAX_PAUSE_SECONDS = 300.0
 PROBE_SECONDS = 10.0
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
+MIN_REPEATED_BYTES = 24
+"""Eight Chinese characters, or two dozen letters."""
+
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
 """How soon a profile is read again that was still being made."""
@@ -81,7 +84,7 @@ class MemoryFigures:
         recalls: Recalls that were answered.
         lines: Memories injected.
         turns: Turns handed to the outbox.
-        repeated: Lines left out because their speaker had said the same within the hour.
+        repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
 
@@ -265,31 +268,51 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
-        said.append(Utterance(first.bot, answered_at, answer))
-        new = [one for one in said if one.text and not self._is_repeated(first.scope, one)]
-        if lines := turn_lines(new, first.speaker):
-            self.figures.turns += 1
-            urgent = any(asks_to_remember(message.words) for message in turn)
-            header = Header.of(first.scope, first.texts, first.at, first.bot)
-            record = TurnRecord(first.scope.chat, header, lines, urgent=urgent)
-            await self._delivery.add(record)
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
+        if self._is_repeated(first, [one.text for one in said]):
+            self.figures.repeated += 1
+            return
+        self.figures.turns += 1
+        header = Header.of(first.scope, first.texts, first.at, first.bot)
+        record = TurnRecord(
+            first.scope.chat,
+            header,
+            turn_lines([*said, Utterance(first.bot, answered_at, answer)], first.speaker),
+            urgent=any(asks_to_remember(message.words) for message in turn),
+            began=first.began,
+        )
+        await self._delivery.add(record)
 
     def record(
-        self, scope: Scope, texts: Texts, speaker: Speaker, text: str, at: datetime
+        self,
+        scope: Scope,
+        texts: Texts,
+        person: Speaker,
+        text: str,
+        at: datetime,
+        *,
+        by_bot: bool = False,
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
         Args:
             scope: The chat.
             texts: The wording in the language of the chat.
-            speaker: Whose line it is.
+            person: Whose line it is.
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
+            by_bot: The bot says it, in answer to that person.
         """
-        said = Utterance(speaker, at, text)
-        header = Header.of(scope, texts, at, Speaker(texts("name_bot")))
-        return TurnRecord(scope.chat, header, (said.line,), urgent=True)
+        bot = Speaker(texts("name_bot"))
+        said = Utterance(bot if by_bot else person, at, text)
+        header = Header.of(scope, texts, at, bot)
+        return TurnRecord(
+            scope.chat,
+            header,
+            turn_lines([said], person),
+            urgent=True,
+            began=self._clock.monotonic(),
+        )
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: last words, the last recall, the profile."""
@@ -301,17 +324,21 @@ class ChatMemory:
         self._skipped.pop(scope.chat, None)
         self._profiles.pop(scope.chat, None)
 
-    def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
-        """Whether this speaker said the same within the hour; if not, notes it."""
+    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+        """Whether this person said the same within the hour; if not, notes it.
+
+        Only what is long enough to mean the same again counts: not a 是的 to another question.
+        """
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        key = (scope.chat, said.speaker.pseudonym, hash(said.text))
-        if key in self._said:
-            self.figures.repeated += 1
-            return True
-        self._said[key] = now
-        return False
+        text = "\n".join(said)
+        if len(text.encode()) < MIN_REPEATED_BYTES:
+            return False
+        key = (first.scope.chat, first.speaker.pseudonym, hash(text))
+        is_repeated = key in self._said
+        self._said.setdefault(key, now)
+        return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
         """Recalls for a person who asks to see the result.

@@ -465,9 +465,9 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "console.",
     ),
     "stats_flow": (
-        "启动以来：保存 {turns} 轮，召回 {recalls} 次，放入 {lines} 条，略去重复的话 {repeated} 句",
+        "启动以来：保存 {turns} 轮，召回 {recalls} 次，放入 {lines} 条，略去重复的 {repeated} 轮",
         "Since the start: {turns} turns stored, {recalls} recalls, {lines} lines injected, "
-        "{repeated} repeated lines left out",
+        "{repeated} repeated turns left out",
     ),
     "stats_retained": (
         "累计送达 {windows} 批、{chars} 字符，其中今天 {today} 字符",
