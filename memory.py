@@ -206,6 +206,7 @@ class ChatMemory:
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
+        self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
@@ -237,6 +238,10 @@ class ChatMemory:
     def skipped(self, scope: Scope) -> Skip | None:
         """Why nothing was recalled for the latest message of this chat, if so."""
         return self._skipped.get(scope.chat)
+
+    def is_outdated(self, message: Message) -> bool:
+        """Whether what was recalled for a message may hold what was forgotten after it came."""
+        return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
@@ -316,6 +321,7 @@ class ChatMemory:
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: last words, the last recall, the profile."""
+        self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
         for person in [key for key in self._previous if key[0] == scope.chat]:
