@@ -380,18 +380,15 @@ class ChatMemory:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
         report = RecallReport(message.at, query)
+        deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            async with asyncio.timeout(self._settings.recall.timeout_seconds):
-                memories = await self._ask(client, message.scope, query, message.at)
-        except TimeoutError:
-            report = replace(report, failure="deadline")
-            self.breaker.failed()
+            memories = await self._ask(client, message.scope, query, message.at, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
         except HindsightError as error:
             report = replace(report, failure=error.reason)
-            self.breaker.failed()
+            (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
@@ -399,7 +396,12 @@ class ChatMemory:
         return report.block
 
     async def _ask(
-        self, client: HindsightClient, scope: Scope, query: str, now: datetime
+        self,
+        client: HindsightClient,
+        scope: Scope,
+        query: str,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
@@ -411,6 +413,7 @@ class ChatMemory:
                 budget=recall.budget,
                 max_tokens=recall.max_tokens,
                 query_timestamp=now.isoformat(timespec="seconds"),
+                deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 

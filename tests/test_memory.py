@@ -16,6 +16,7 @@ import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import memory as memory_module
 from astrbot_plugin_hindsight_memory import recent as recent_module
+from astrbot_plugin_hindsight_memory.hindsight_client import MAX_RECALLS
 from astrbot_plugin_hindsight_memory.hindsight_types import RetryLaterError
 from astrbot_plugin_hindsight_memory.memory import (
     BREAKER_FAILURES,
@@ -430,6 +431,33 @@ class OutageTest(MemoryCase):
         self.break_server(lambda: reply(422))
         await self.fail_recalls(BREAKER_FAILURES * 2)
         self.assertEqual(self.memory.breaker.state, "closed")
+
+    async def test_a_server_that_asks_to_wait_fails_once_and_is_left_alone(self) -> None:
+        self.server.script.append(reply(429, retry_after="60"))
+        await self.fail_recalls(BREAKER_FAILURES * 2)
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.assertEqual(self.memory.figures.failures, {"rate_limited": BREAKER_FAILURES * 2})
+
+    async def test_a_trial_that_was_not_sent_leaves_it_half_open(self) -> None:
+        self.memory.breaker.state = "half_open"
+        self.server.script.append(reply(503, retry_after="60"))
+        with self.assertRaises(RetryLaterError):
+            await self.memory.search(self.private, "tea", NOW)
+        await self.fail_recalls(1)
+        self.assertEqual(self.memory.breaker.state, "half_open")
+
+    async def test_a_wait_in_our_own_line_is_no_failure_of_the_server(self) -> None:
+        self.server.gate.clear()
+        others = [self.memory.start_recall(self.message()) for _ in range(MAX_RECALLS)]
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        patient, self.memory = self.memory, self.open(deadline=0.01)
+        await self.fail_recalls(BREAKER_FAILURES)
+        self.assertEqual(self.memory.figures.failures, {"busy_here": BREAKER_FAILURES})
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.server.gate.set()
+        await asyncio.gather(*(one for one in others if one))
+        self.assertEqual(patient.figures.recalls, MAX_RECALLS)
 
     async def test_silent_server_opens_it_and_fails_the_probe(self) -> None:
         self.enterContext(mock.patch.object(memory_module, "PROBE_SECONDS", 0.01))
