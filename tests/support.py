@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import plugin
 from astrbot_plugin_hindsight_memory.delivery import Delivery
-from astrbot_plugin_hindsight_memory.events import Message
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient, RecalledMemory
+from astrbot_plugin_hindsight_memory.memory import Message
 from astrbot_plugin_hindsight_memory.memory_formatter import Speaker
 from astrbot_plugin_hindsight_memory.outbox import Line, Outbox, TurnRecord
 from astrbot_plugin_hindsight_memory.scope import Hasher, Origin, Scope, Skip
@@ -65,7 +65,7 @@ def make_settings(**config: Any) -> Settings:
 
 
 def memory_of(text: str, **changes: Any) -> RecalledMemory:
-    values = {
+    values: dict[str, Any] = {
         "memory_id": "m",
         "text": text,
         "kind": "world",
@@ -92,7 +92,7 @@ def delivery_of(
 
 
 def message_of(scope: Scope, words: str, **changes: Any) -> Message:
-    values = {
+    values: dict[str, Any] = {
         "scope": scope,
         "speaker": ANN,
         "raw": words,
@@ -251,7 +251,7 @@ class Disk:
             self.fault = None
         self._opened = True
         factory: Any = functools.partial(_Connection, disk=self)
-        db = sqlite3.connect(path, check_same_thread=False, factory=factory)
+        db: sqlite3.Connection = sqlite3.connect(path, check_same_thread=False, factory=factory)
         try:
             db.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from collections.abc import AsyncGenerator
 from typing import Any
 from unittest import mock
 
@@ -22,8 +23,8 @@ from astrbot_plugin_hindsight_memory.commands import (
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
-from commands_case import ANN, AT, BEN, CAT, CAT_ANSWER, LANGUAGES, TEA, CommandsCase
-from support import private_origin, recall_results, reply, scope_of, turn_of, until
+from commands_case import AT, BEN, CAT, CAT_ANSWER, LANGUAGES, TEA, CommandsCase
+from support import ANN, private_origin, recall_results, reply, scope_of, turn_of, until
 
 NAMES = {
     "status": "状态",
@@ -286,6 +287,7 @@ class PatienceTest(CommandsCase):
         answers = self.commands.answer(self.caller(), "recall 茶")
         await anext(answers)
         await until(lambda: self.bank.waiting)
+        assert isinstance(answers, AsyncGenerator)
         await answers.aclose()
         await until(lambda: self.bank.cancelled)
 
@@ -297,10 +299,10 @@ class PatienceTest(CommandsCase):
 
 class FaultTest(CommandsCase):
     async def test_every_fault_is_a_sentence(self) -> None:
-        table = [
+        table: list[tuple[httpx.Response | Exception, str]] = [
             (reply(status), reason) for status, _, reason in test_hindsight_client.StatusTest.TABLE
         ]
-        faults = [
+        faults: list[tuple[httpx.Response | Exception, str]] = [
             *table,
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.ReadTimeout("slow"), "timeout"),
@@ -314,7 +316,7 @@ class FaultTest(CommandsCase):
                     continue  # says more, see below
                 if words == "setup" and reason in {"unauthorized", "payment_required", "forbidden"}:
                     continue
-                self.bank.fail(lambda answer=answer: answer, part)
+                self.bank.fail(answer, part)
                 await self.expect(words, reason, is_admin=True)
 
     async def test_server_faults_say_what_to_do_and_hide_the_rest(self) -> None:
@@ -566,7 +568,7 @@ class AskTest(CommandsCase):
                 (reply(400, {"detail": "Query too long: 600 tokens"}), "query_too_long"),
                 (reply(422), "rejected"),
             ):
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 await self.expect(words, key)
 
 
@@ -639,7 +641,7 @@ class RememberTest(CommandsCase):
         for answer, reason in ((reply(503), "overloaded"), (reply(402), "payment_required")):
             for language in LANGUAGES:
                 texts = Texts(language)
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 told = await self.ask("remember 我喜欢喝绿茶", language=language)
                 self.assertEqual(told, texts("remember_later", reason=texts(reason)))
         self.bank.heal()
@@ -1086,7 +1088,7 @@ class ToolTest(CommandsCase):
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.Response(200, text="<html>"), "bad_answer"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             self.assertEqual(await self.tell("茶"), Texts("zh")(reason))
 
     async def test_slow_server(self) -> None:

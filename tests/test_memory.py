@@ -534,7 +534,7 @@ class BreakerTest(unittest.IsolatedAsyncioTestCase):
 
         async def endless() -> bool:
             asked.set()
-            return await asyncio.get_running_loop().create_future()
+            return bool(await asyncio.get_running_loop().create_future())
 
         breaker = Breaker(endless, self.sleep)
         for _ in range(BREAKER_FAILURES):
