@@ -22,11 +22,12 @@ import plugin
 from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
-from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message
+from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Hasher, Scope, ScopeState
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Message
 from rig.running import Running
 
 from bench.dialogue import Chat, Question, Turn
