@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import quote
 
 import httpx
 
-from rig.hindsight import HindsightServer
 from rig.polling import eventually
 
 _PAGE = 100
@@ -17,13 +16,25 @@ _REFRESH = "refresh_mental_model"
 _UNSETTLED = ("pending", "processing")
 
 
+class Address(Protocol):
+    """Where a server is."""
+
+    @property
+    def url(self) -> str:
+        """Its base address."""
+
+    @property
+    def api_key(self) -> str:
+        """Its key."""
+
+
 class Bank:
     """One bank of a server. A bank that does not exist reads as an empty one.
 
     Use it as an async context manager, or call `close()`.
     """
 
-    def __init__(self, server: HindsightServer, bank_id: str) -> None:
+    def __init__(self, server: Address, bank_id: str) -> None:
         """Address a bank; it need not exist."""
         self.bank_id = bank_id
         self.url = f"{server.url}/v1/default/banks/{quote(bank_id, safe='')}"
@@ -49,6 +60,10 @@ class Bank:
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send any request below the bank's address and return the answer, good or bad."""
         return await self._client.request(method, path, **options)
+
+    async def create(self, **settings: Any) -> None:
+        """Make the bank, or change its settings."""
+        (await self._client.put(self.url, json=settings)).raise_for_status()
 
     async def retain(self, *items: dict[str, Any], settle: float | None = 30.0) -> None:
         """Store items, and wait until they are.

@@ -304,6 +304,10 @@ class Model:
         """Change how observations are made."""
         await self._control(mode=mode)
 
+    async def plain_facts(self) -> None:
+        """Make each line a fact as it is, without naming its speaker once more behind it."""
+        await self._control(involving=False)
+
     async def calls(self, kind: str | None = None) -> list[dict[str, Any]]:
         """Return the chat calls so far: `at`, `kind`, `fault`, `messages` and the answer.
 
