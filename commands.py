@@ -26,7 +26,8 @@ from .hindsight_types import (
     RetryLaterError,
 )
 from .memory import ChatMemory
-from .memory_formatter import build_query, has_label, memory_date, memory_text
+from .memory_formatter import has_label, memory_date, memory_text
+from .query import build_query
 from .recent import Recent
 from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
 from .settings import Settings
@@ -410,6 +411,8 @@ class Commands:
             lines.append(self._line(request, number, memory))
             if memory.kind == "observation":
                 lines += await self._basis(request, memory)
+        if report.left_out:
+            lines.append(texts("why_left_out", number=report.left_out))
         self._shown.put(request.key, self._ids(report.memories))
         return "\n".join(lines)
 
@@ -628,6 +631,8 @@ class Commands:
             return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
         finally:
             self._memory.forget_chat(request.scope)
+            if everywhere:
+                self._memory.forget_talk()
         return done
 
     async def _optin(self, request: Request) -> str:

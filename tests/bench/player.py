@@ -127,9 +127,7 @@ class Player(Running):
         )
         self._exits.push_async_callback(self._delivery.aclose)
         state = ScopeState.load(self._folder)
-        self._memory = ChatMemory(
-            self._settings, state, client, self._delivery, clock=self._clock
-        )
+        self._memory = ChatMemory(self._settings, state, client, self._delivery, clock=self._clock)
         self._exits.push_async_callback(self._memory.aclose)
         await self._delivery.start()
 
