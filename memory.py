@@ -39,6 +39,9 @@ ASKED_TOKENS = 4096
 PROBE_SECONDS = 10.0
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
+MIN_REPEATED_BYTES = 24
+"""Eight Chinese characters, or two dozen letters."""
+
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
 """How soon a profile is read again that was still being made."""
@@ -81,7 +84,7 @@ class MemoryFigures:
         recalls: Recalls that were answered.
         lines: Memories injected.
         turns: Turns handed to the outbox.
-        repeated: Lines left out because their speaker had said the same within the hour.
+        repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
 
@@ -132,6 +135,7 @@ class ChatMemory:
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
+        self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
@@ -164,6 +168,10 @@ class ChatMemory:
         """Why nothing was recalled for the latest message of this chat, if so."""
         return self._skipped.get(scope.chat)
 
+    def is_outdated(self, message: Message) -> bool:
+        """Whether what was recalled for a message may hold what was forgotten after it came."""
+        return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
+
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
 
@@ -194,35 +202,58 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
+        if self._is_repeated(first, [one.text for one in said]):
+            self.figures.repeated += 1
+            return
+        self.figures.turns += 1
         said.append(Utterance(first.bot, answered_at, answer))
-        new = [one for one in said if one.text and not self._is_repeated(first.scope, one)]
-        if lines := turn_lines(new, first.speaker):
-            self.figures.turns += 1
-            urgent = any(asks_to_remember(message.words) for message in turn)
-            header = Header.of(first.scope, first.texts, first.at, first.bot)
-            record = TurnRecord(first.scope.chat, header, lines, urgent=urgent)
-            await self._delivery.add(record)
-            self._lately.say(first.scope, new, self._clock.monotonic())
+        header = Header.of(first.scope, first.texts, first.at, first.bot)
+        record = TurnRecord(
+            first.scope.chat,
+            header,
+            turn_lines(said, first.speaker),
+            urgent=any(asks_to_remember(message.words) for message in turn),
+            began=first.began,
+        )
+        await self._delivery.add(record)
+        if not self.is_outdated(first):
+            self._lately.say(first.scope, said, self._clock.monotonic())
 
     def record(
-        self, scope: Scope, texts: Texts, speaker: Speaker, text: str, at: datetime
+        self,
+        scope: Scope,
+        texts: Texts,
+        person: Speaker,
+        text: str,
+        at: datetime,
+        *,
+        by_bot: bool = False,
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
         Args:
             scope: The chat.
             texts: The wording in the language of the chat.
-            speaker: Whose line it is.
+            person: Whose line it is.
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
+            by_bot: The bot says it, in answer to that person.
         """
-        said = Utterance(speaker, at, text)
-        header = Header.of(scope, texts, at, Speaker(texts("name_bot")))
-        return TurnRecord(scope.chat, header, (said.line,), urgent=True)
+        bot = Speaker(texts("name_bot"))
+        said = Utterance(bot if by_bot else person, at, text)
+        header = Header.of(scope, texts, at, bot)
+        return TurnRecord(
+            scope.chat,
+            header,
+            turn_lines([said], person),
+            urgent=True,
+            began=self._clock.monotonic(),
+        )
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: the talk, the last recall, the profile."""
+        self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
         self._lately.forget(scope.chat)
@@ -234,17 +265,21 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
-    def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
-        """Whether this speaker said the same within the hour; if not, notes it."""
+    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+        """Whether this person said the same within the hour; if not, notes it.
+
+        Only what is long enough to mean the same again counts: not a 是的 to another question.
+        """
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        key = (scope.chat, said.speaker.pseudonym, hash(said.text))
-        if key in self._said:
-            self.figures.repeated += 1
-            return True
-        self._said[key] = now
-        return False
+        text = "\n".join(said)
+        if len(text.encode()) < MIN_REPEATED_BYTES:
+            return False
+        key = (first.scope.chat, first.speaker.pseudonym, hash(text))
+        is_repeated = key in self._said
+        self._said.setdefault(key, now)
+        return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
         """Recalls for somebody who asks to see the result, as much as a reply would be given.
@@ -284,18 +319,15 @@ class ChatMemory:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
         report = RecallReport(message.at, query)
+        deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            async with asyncio.timeout(self._settings.recall.timeout_seconds):
-                memories = await self._ask(client, message.scope, query, message.at)
-        except TimeoutError:
-            report = replace(report, failure="deadline")
-            self.breaker.failed()
+            memories = await self._ask(client, message.scope, query, message.at, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
         except HindsightError as error:
             report = replace(report, failure=error.reason)
-            self.breaker.failed()
+            (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
@@ -303,7 +335,12 @@ class ChatMemory:
         return report.block
 
     async def _ask(
-        self, client: HindsightClient, scope: Scope, query: str, now: datetime
+        self,
+        client: HindsightClient,
+        scope: Scope,
+        query: str,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
@@ -316,6 +353,7 @@ class ChatMemory:
                 max_tokens=max(recall.max_tokens, ASKED_TOKENS),
                 query_timestamp=now.isoformat(timespec="seconds"),
                 options=RecallOptions(),
+                deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 

@@ -68,7 +68,7 @@ class BreakerTest(unittest.IsolatedAsyncioTestCase):
 
         async def endless() -> bool:
             asked.set()
-            return await asyncio.get_running_loop().create_future()
+            return bool(await asyncio.get_running_loop().create_future())
 
         clock = Clock()
         clock.sleeper = self.sleep

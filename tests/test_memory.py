@@ -22,6 +22,7 @@ from astrbot_plugin_hindsight_memory.breaker import (
     BREAKER_FAILURES,
 )
 from astrbot_plugin_hindsight_memory.delivery import DeliveryState
+from astrbot_plugin_hindsight_memory.hindsight_client import MAX_RECALLS
 from astrbot_plugin_hindsight_memory.hindsight_types import RetryLaterError
 from astrbot_plugin_hindsight_memory.lately import LINE_SECONDS, MAX_ANSWER_CHARS
 from astrbot_plugin_hindsight_memory.memory import (
@@ -33,7 +34,13 @@ from astrbot_plugin_hindsight_memory.memory import (
 from astrbot_plugin_hindsight_memory.query import MAX_QUERY_UNITS, units
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
-from astrbot_plugin_hindsight_memory.transcript import Line, Message, Speaker, TurnRecord
+from astrbot_plugin_hindsight_memory.transcript import (
+    Line,
+    Message,
+    Speaker,
+    TurnRecord,
+    owners,
+)
 from support import (
     ANN,
     NOW,
@@ -505,6 +512,33 @@ class OutageTest(MemoryCase):
         await self.fail_recalls(BREAKER_FAILURES * 2)
         self.assertEqual(self.memory.breaker.state, "closed")
 
+    async def test_a_server_that_asks_to_wait_fails_once_and_is_left_alone(self) -> None:
+        self.server.script.append(reply(429, retry_after="60"))
+        await self.fail_recalls(BREAKER_FAILURES * 2)
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.assertEqual(self.memory.figures.failures, {"rate_limited": BREAKER_FAILURES * 2})
+
+    async def test_a_trial_that_was_not_sent_leaves_it_half_open(self) -> None:
+        self.memory.breaker.state = "half_open"
+        self.server.script.append(reply(503, retry_after="60"))
+        with self.assertRaises(RetryLaterError):
+            await self.memory.search(self.private, "tea", NOW)
+        await self.fail_recalls(1)
+        self.assertEqual(self.memory.breaker.state, "half_open")
+
+    async def test_a_wait_in_our_own_line_is_no_failure_of_the_server(self) -> None:
+        self.server.gate.clear()
+        others = [self.memory.start_recall(self.message()) for _ in range(MAX_RECALLS)]
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        patient, self.memory = self.memory, self.open(deadline=0.01)
+        await self.fail_recalls(BREAKER_FAILURES)
+        self.assertEqual(self.memory.figures.failures, {"busy_here": BREAKER_FAILURES})
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.server.gate.set()
+        await asyncio.gather(*(one for one in others if one))
+        self.assertEqual(patient.figures.recalls, MAX_RECALLS)
+
     async def test_silent_server_opens_it_and_fails_the_probe(self) -> None:
         self.enterContext(mock.patch.object(memory_module, "PROBE_SECONDS", 0.01))
         self.memory = self.open(deadline=0.01)
@@ -612,17 +646,24 @@ class RememberTest(MemoryCase):
         self.assertEqual(said, ["我喜欢茶", "请记住", "好的"])
         self.assertTrue(turn.urgent)
 
-    async def test_same_words_within_the_hour_are_kept_once(self) -> None:
-        for _ in range(2):
-            await self.remember(self.message("我喜欢茶"))
-        self.assertEqual(len(self.turns.records), 1)
-        self.assertEqual(self.memory.figures.repeated, 2)
-        other = await self.remember(self.message("我喜欢茶", self.group))
-        self.assertEqual(len(other.lines), 2)
-        ben = await self.remember(self.message("我喜欢茶", speaker=BEN), answer="嗯")
-        self.assertEqual(len(ben.lines), 2)
+    async def test_turn_that_only_repeats_is_left_out_as_a_whole(self) -> None:
+        for answer in ("好的", "记下了"):
+            await self.remember(self.message(LONG), answer=answer)
+        self.assertEqual(len(self.turns.records), 1, "no answer stands without its question")
+        self.assertEqual((self.memory.figures.turns, self.memory.figures.repeated), (1, 1))
+        await self.remember(self.message(LONG, self.group))
+        await self.remember(self.message(LONG, speaker=BEN))
+        await self.remember(self.message(LONG), self.message("还有，我也喜欢咖啡"))
         self.clock.now += REPEAT_SECONDS + 1
-        self.assertEqual(len((await self.remember(self.message("我喜欢茶"))).lines), 2)
+        await self.remember(self.message(LONG))
+        self.assertEqual([len(record.lines) for record in self.turns.records], [2, 2, 2, 3, 2])
+
+    async def test_short_words_mean_something_else_each_time(self) -> None:
+        for words in ("是的", "ok, thanks", "[图片]"):
+            for question in ("喝茶吗？", "喝咖啡吗？"):
+                await self.remember(self.message(words), answer=question)
+        self.assertEqual([len(record.lines) for record in self.turns.records], [2] * 6)
+        self.assertEqual(self.memory.figures.repeated, 0)
 
     async def test_whoever_opted_out_is_not_stored(self) -> None:
         await self.memory.remember([self.message(private_to_speaker=True)], "好的", NOW)
@@ -653,12 +694,17 @@ class RecordTest(MemoryCase):
             self.assertIn("助手", record.header.context)
         self.assertEqual(self.turns.records, [])
 
+    async def test_line_that_the_bot_says_for_somebody_is_theirs(self) -> None:
+        record = self.memory.record(self.group, Texts("zh"), ANN, "她喜欢茶", NOW, by_bot=True)
+        self.assertEqual(owners(record.lines), [ANN.pseudonym])
+        self.assertEqual(record.lines[0].pseudonym, "")
+
 
 class ForgetChatTest(MemoryCase):
     async def test_only_this_chat_and_all_of_it(self) -> None:
         for scope in (self.private, self.group):
             await self.recall("我在想喝什么茶好呢", scope)
-            await self.memory.remember([self.message("我喜欢茶", scope)], "好的", NOW)
+            await self.memory.remember([self.message(LONG, scope)], "好的", NOW)
         self.memory.forget_chat(self.private)
         self.assertIsNone(self.memory.report(self.private))
         self.assertIsNotNone(self.memory.report(self.group))
@@ -666,7 +712,7 @@ class ForgetChatTest(MemoryCase):
         await self.recall("为什么？", self.group)
         self.assertEqual(self.queries()[2:], ["为什么？", "我在想喝什么茶好呢 好的 为什么？"])
         for scope in (self.private, self.group):
-            await self.memory.remember([self.message("我喜欢茶", scope)], "好的", NOW)
+            await self.memory.remember([self.message(LONG, scope)], "好的", NOW)
         chats = [record.chat for record in self.turns.records]
         self.assertEqual(chats, [self.private.chat, self.group.chat, self.private.chat])
 

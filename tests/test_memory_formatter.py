@@ -46,7 +46,7 @@ PIECES = st.lists(
 
 def block(*texts: str, language: Any = "en", **changes: Any) -> str:
     memories = [memory_of(text) for text in texts]
-    values = {"texts": Texts(language), "timezone": EAST, "max_tokens": 1024}
+    values: dict[str, Any] = {"texts": Texts(language), "timezone": EAST, "max_tokens": 1024}
     return build_block(memories, **values | changes).text
 
 

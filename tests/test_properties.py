@@ -156,7 +156,15 @@ class Cast:
         return self._word()
 
     def _written(self, raw: str) -> str:
-        shapes = ("{}", "@{}", "@小红({})", "（{}）", "[CQ:at,qq={}]", "<@{}>", "https://x.cn/{}/")
+        shapes: tuple[str, ...] = (
+            "{}",
+            "@{}",
+            "@小红({})",
+            "（{}）",
+            "[CQ:at,qq={}]",
+            "<@{}>",
+            "https://x.cn/{}/",
+        )
         if raw.isdecimal():
             shapes += ("qq{}", "{}号")
         return self.rng.choice(shapes).format(raw)

@@ -76,6 +76,9 @@ def _run(given: argparse.Namespace) -> int:
     except asyncio.CancelledError:
         print("stopped by a signal; nothing is written")
         return STOPPED
+    except recall_run.NotEmptyError as error:
+        print(error)
+        return 1
     print(f"\n{recall_report.table(found, options)}")
     if given.json:
         report.write(given.json, recall_report.as_json(found, options, given.data.name))

@@ -26,6 +26,10 @@ SIDES = ("block", "bare")
 SETTLE_SECONDS = 1200.0
 
 
+class NotEmptyError(Exception):
+    """The bank holds something already, which would be found too."""
+
+
 @dataclass(frozen=True)
 class Options:
     """One run.
@@ -153,7 +157,7 @@ async def _hindsight(options: Options, python: Path) -> AsyncIterator[tuple[Serv
 async def _load(options: Options, server: Server, say: Report) -> None:
     async with Bank(server, server.bank) as bank:
         if await bank.documents():
-            raise ValueError(f"the bank {server.bank} is not empty: name another, or say --loaded")
+            raise NotEmptyError(f"the bank {server.bank} is not empty: take another, or --loaded")
         await bank.create(enable_observations=options.observations)
         say(f"... playing {sum(len(chat.turns) for chat in options.chats)} turns")
         with tempfile.TemporaryDirectory(prefix="bench-recall-") as folder:

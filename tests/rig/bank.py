@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 
 _PAGE = 100
 _REFRESH = "refresh_mental_model"
@@ -41,7 +41,7 @@ class Bank:
         self._client = httpx.AsyncClient(
             base_url=self.url,
             headers={"Authorization": f"Bearer {server.api_key}"},
-            timeout=60,
+            timeout=PATIENCE,
             trust_env=False,
         )
 
@@ -116,7 +116,7 @@ class Bank:
         return [one.raise_for_status().json() for one in answers if not _is_missing(one)]
 
     async def stored(
-        self, text: str, tags: Sequence[str] = (), timeout: float = 60.0
+        self, text: str, tags: Sequence[str] = (), timeout: float = PATIENCE
     ) -> list[dict[str, Any]]:
         """Wait until a text is stored.
 
@@ -164,7 +164,7 @@ class Bank:
         params = {} if status is None else {"status": status}
         return [item async for item in self._pages("/operations", "operations", (), params)]
 
-    async def settled(self, timeout: float = 30.0) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no operation is pending or under way, consolidation included.
 
         Raises:

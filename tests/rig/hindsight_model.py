@@ -64,7 +64,7 @@ class Control:
             the first observation that it is shown, whosever it is.
         fault: An HTTP status to fail with, or `garbage` for an answer that makes no sense.
         times: How many chat calls the fault strikes; None for all.
-        delay: Seconds before each chat answer.
+        delay: Seconds before each chat answer; whoever waits goes on when something is changed.
         involving: A fact tells its speaker apart from its words too, as Hindsight asks for; then
             its text ends with it. Otherwise the fact is the line itself.
     """
@@ -364,6 +364,7 @@ class ModelServer(ThreadingHTTPServer):
         self.control = control
         self.calls: list[dict[str, Any]] = []
         self.lock = threading.Lock()
+        self.changed = threading.Event()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -393,6 +394,8 @@ class Handler(BaseHTTPRequestHandler):
         changes = self._body()
         with self.server.lock:
             self.server.control = dataclasses.replace(self.server.control, **changes)
+            self.server.changed.set()
+            self.server.changed = threading.Event()
             self._send(dataclasses.asdict(self.server.control))
 
     def do_POST(self) -> None:
@@ -406,8 +409,9 @@ class Handler(BaseHTTPRequestHandler):
     def _chat(self, request: dict[str, Any]) -> None:
         with self.server.lock:
             control = self.server.control
+            changed = self.server.changed
             fault = control.take_fault()
-        time.sleep(control.delay)
+        changed.wait(control.delay)
         reply = reply_to(request, control)
         self._note(request, reply, fault)
         if isinstance(fault, int):
