@@ -10,8 +10,9 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import status as status_module
+from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
-from astrbot_plugin_hindsight_memory.memory import BREAKER_FAILURES, MemoryFigures
+from astrbot_plugin_hindsight_memory.memory import MemoryFigures
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
