@@ -66,7 +66,7 @@ def make_settings(**config: Any) -> Settings:
 
 
 def memory_of(text: str, **changes: Any) -> RecalledMemory:
-    values = {
+    values: dict[str, Any] = {
         "memory_id": "m",
         "text": text,
         "kind": "world",
@@ -90,7 +90,7 @@ def delivery_of(outbox: Outbox, client: HindsightClient | None, clock: Clock) ->
 
 
 def message_of(scope: Scope, words: str, **changes: Any) -> Message:
-    values = {
+    values: dict[str, Any] = {
         "scope": scope,
         "speaker": ANN,
         "raw": words,
@@ -275,7 +275,7 @@ class Disk:
             self.fault = None
         self._opened = True
         factory: Any = functools.partial(_Connection, disk=self)
-        db = sqlite3.connect(path, check_same_thread=False, factory=factory)
+        db: sqlite3.Connection = sqlite3.connect(path, check_same_thread=False, factory=factory)
         try:
             db.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error:

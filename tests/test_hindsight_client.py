@@ -322,7 +322,8 @@ class ResultTest(ClientCase):
                 self.assertEqual(memory.mentioned_at, expected)
 
     async def test_no_results(self) -> None:
-        for content in ({}, {"results": None}, {"results": []}):
+        contents: tuple[dict[str, Any], ...] = ({}, {"results": None}, {"results": []})
+        for content in contents:
             with self.subTest(content=content):
                 self.server.script.append(reply(content=content))
                 self.assertEqual(await self.recall(), [])
@@ -691,7 +692,11 @@ class ThingsTest(ClientCase):
         )
 
     async def test_document_of_which_little_is_known(self) -> None:
-        content = {"created_at": "2026-01-02", "retain_params": None, "document_metadata": []}
+        content: dict[str, Any] = {
+            "created_at": "2026-01-02",
+            "retain_params": None,
+            "document_metadata": [],
+        }
         self.server.script.append(reply(content=content))
         document = await self.client.document("d")
         self.assertEqual(document, StoredDocument("d", "", "", "2026-01-02", {}, frozenset()))
@@ -1101,13 +1106,14 @@ class CheckTest(ClientCase):
 
     async def test_version_from_either_place(self) -> None:
         told = reply(content={"api_version": "1.1.0"})
-        for answers, version, paths in (
+        cases: tuple[tuple[list[httpx.Response | Exception], str, list[str]], ...] = (
             ([told], "1.1.0", ["/v1/version"]),
             ([reply(404), told], "1.1.0", ["/v1/version", "/version"]),
             ([reply(), told], "1.1.0", ["/v1/version", "/version"]),
             ([httpx.ConnectError("refused"), reply(500)], "", ["/v1/version", "/version"]),
             ([httpx.Response(200, text="<html>"), reply()], "", ["/v1/version", "/version"]),
-        ):
+        )
+        for answers, version, paths in cases:
             with self.subTest(answers=answers):
                 self.server.requests.clear()
                 self.server.script.extend(answers)
