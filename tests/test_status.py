@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -82,6 +83,24 @@ class StatusTest(CommandsCase):
         ):
             self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
+
+    async def test_the_way_to_the_server(self) -> None:
+        """What works all the same, but should be known, is told with its variable."""
+        for variable, value, key, more in (
+            (
+                "http_proxy",
+                "http://127.0.0.1:7890",
+                "proxy_used",
+                {"proxy": "http://127.0.0.1:7890"},
+            ),
+            ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
+        ):
+            with mock.patch.dict(os.environ, {variable: value}):
+                self.client = self.bank.client(api_base="http://example.com")
+            self.addAsyncCleanup(self.client.aclose)
+            self.build()
+            await self.expect_line(key, variable=variable, **more)
+            await self.expect_line("plain_http")
 
     async def test_slow_connection(self) -> None:
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.01))
