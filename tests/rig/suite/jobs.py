@@ -28,7 +28,7 @@ _OUTCOMES = ("passed", "failed", "skipped")
 _FAILURES = ("failures", "errors", "unexpected successes")
 _NUMBER = re.compile(r"(\w[a-z ]*)=(\d+)")
 _SUMMARY = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED|NO TESTS RAN)(.*)$", re.MULTILINE)
-_UNSEEN = re.compile(r"Exception (?:ignored (?:in|while)|in thread) ")
+_UNSEEN = re.compile(r"Exception (?:ignored (?:in|while)|in thread)\b")
 """An error that no test sees: of a finalizer, of a coroutine never awaited, of a thread."""
 
 
