@@ -15,7 +15,7 @@ from typing import Any
 from .archive import Archive, SourceLine
 from .cleaning import neutralise, shorten
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .erasure import Eraser, Removed
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
@@ -25,6 +25,7 @@ from .hindsight_types import (
     RequestRejectedError,
     RetryLaterError,
 )
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .memory_formatter import build_query, has_label, memory_date, memory_text
 from .recent import Recent

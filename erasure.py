@@ -17,9 +17,10 @@ from weakref import WeakValueDictionary
 
 from .archive import Archive, SourceLine
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError, Operation
+from .intake import DISK_ERRORS
 from .outbox import Erasure, Outbox
 from .scope import Scope
 from .transcript import Document, Line, document_prefix, group_turns, keep, without_person
