@@ -11,7 +11,8 @@ from typing import Any
 from .archive import Archive
 from .clock import Clock
 from .delivery import Delivery
-from .hindsight_client import VERSION, HindsightClient
+from .hindsight_client import HindsightClient
+from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
@@ -57,6 +58,7 @@ class Status:
         lines += self._settings_lines(texts)
         if self.client:
             lines += await self._connection_lines(self.client, texts)
+            lines += [texts(notice.key, **notice.values) for notice in self.client.notices]
         lines += self._chat_lines(scope, texts)
         lines += await self._outbox_lines(texts)
         lines += self._count_lines(texts)
@@ -91,6 +93,15 @@ class Status:
         if self.archive and isinstance(scope, Scope):
             lines.append(await self._server_line(self.archive, scope, texts))
         return "\n".join(lines)
+
+    def no_memory(self, scope: Scope | Skip, texts: Texts) -> str:
+        """Why a chat has no memory, with what to do about it where there is something."""
+        reason = self.memory.admit(scope)
+        if reason is Skip.STATE_FAULT and self.state.fault:
+            return texts(self.state.fault)
+        if reason is Skip.NOT_CONFIGURED and self.settings.problems:
+            return "\n".join(texts(problem) for problem in self.settings.problems)
+        return texts("no_memory_here", reason=texts(str(reason)))
 
     async def report(self) -> str:
         """One JSON text for a bug report: no key, id, message, address or bank name."""

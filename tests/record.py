@@ -25,7 +25,7 @@ def record(python: Path) -> bool:
     from astrbot_plugin_hindsight_memory.hindsight_client import PROFILE_PENDING  # noqa: PLC0415
     from rig.bank import Bank  # noqa: PLC0415
     from rig.hindsight import HindsightServer  # noqa: PLC0415
-    from rig.polling import eventually  # noqa: PLC0415
+    from rig.polling import PATIENCE, eventually  # noqa: PLC0415
 
     class Server(HindsightServer):
         async def settled(self, bank_id: str) -> None:
@@ -35,10 +35,10 @@ def record(python: Path) -> bool:
         async def written(self, bank_id: str, profile_id: str) -> None:
             async def refreshed() -> bool:
                 page = await bank.request("GET", f"/mental-models/{profile_id}")
-                return page.json()["content"].strip() != PROFILE_PENDING
+                return bool(page.json()["content"].strip() != PROFILE_PENDING)
 
             async with Bank(self, bank_id) as bank:
-                await eventually(refreshed, 30, "the profile")
+                await eventually(refreshed, PATIENCE, "the profile")
 
     (site,) = python.parent.parent.glob("lib/python*/site-packages")
     environment = {"TIKTOKEN_CACHE_DIR": str(site / TOKENIZERS)}

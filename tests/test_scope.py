@@ -9,7 +9,9 @@ import re
 import tempfile
 import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import plugin  # noqa: F401
@@ -189,7 +191,7 @@ class FolderTest(unittest.TestCase):
         self.salt = self.folder / SALT_FILE
         self.state = self.folder / STATE_FILE
 
-    def load(self, **named: bool) -> ScopeState:
+    def load(self, **named: Any) -> ScopeState:
         return ScopeState.load(self.folder, **named)
 
     def hasher(self) -> Hasher:
@@ -436,10 +438,11 @@ class StateTest(FolderTest):
 
     def test_failed_pause_and_opt_out_change_nothing(self) -> None:
         _, state, one, _ = self.pausable()
-        for change in (
+        changes: tuple[Callable[[], object], ...] = (
             lambda: state.pause(one, 60),
             lambda: state.opt(one, "1", out=True, everywhere=False),
-        ):
+        )
+        for change in changes:
             with (
                 mock.patch("os.fsync", side_effect=OSError(28, "No space left")),
                 self.assertRaises(OSError),

@@ -10,7 +10,9 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import status as status_module
-from astrbot_plugin_hindsight_memory.memory import BREAKER_FAILURES, MemoryFigures
+from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
+from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
+from astrbot_plugin_hindsight_memory.memory import MemoryFigures
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
@@ -78,7 +80,7 @@ class StatusTest(CommandsCase):
             (reply(503), "overloaded"),
             (httpx.ConnectError("refused"), "unreachable"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
 
     async def test_slow_connection(self) -> None:
@@ -251,7 +253,7 @@ class StatsTest(CommandsCase):
 
     async def test_server_that_fails(self) -> None:
         for answer, key in ((reply(401), "unauthorized"), (reply(503), "overloaded")):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             for language in LANGUAGES:
                 texts = Texts(language)
                 with self.subTest(key=key, language=language):
@@ -330,7 +332,7 @@ class ReportTest(CommandsCase):
         await self.recall()
         await self.delivery.add(turn_of())
         content = json.loads(await self.report())
-        self.assertEqual(content["plugin"], status_module.VERSION)
+        self.assertEqual(content["plugin"], VERSION)
         self.assertEqual((content["astrbot"], content["hindsight"]), ("4.29.3", "1.1.0"))
         self.assertEqual(content["settings"]["recall"]["max_tokens"], 1024)
         self.assertEqual(content["skips"], {"no_words": 1})
