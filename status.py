@@ -10,10 +10,11 @@ from typing import Any
 
 from .archive import Archive
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip

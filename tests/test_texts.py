@@ -51,7 +51,8 @@ class WordingTest(unittest.TestCase):
             *("query_too_long", "unreachable", "timeout", "bad_answer"),  # of HindsightError
             *("proxy_error", "closing", "busy_here"),
             *("model_refused", "model_limited", "extraction_failed"),  # of Operation
-            *("deadline", "disk", "daily_cap"),  # of recalls and of the delivery
+            *("deadline", "disk", "newer_file", "daily_cap"),  # of recalls and of the delivery
+            *("unreadable",),  # of the outbox
             *("erasing", "no_model"),
         ]
         for reason in reasons:
