@@ -28,6 +28,7 @@ from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Parts:
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
+        workers: The work in the background.
     """
 
     settings: Settings
@@ -59,6 +61,7 @@ class Parts:
     commands: Commands
     tools: ModelTools
     work: Work
+    workers: Workers
 
 
 def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
@@ -120,6 +123,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    workers = Workers(clock, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -128,6 +132,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        workers=workers,
         clock=clock,
         host=host,
     )
@@ -151,7 +156,18 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings, state, client, stored, outbox, delivery, memory, status, commands, tools, work
+        settings,
+        state,
+        client,
+        stored,
+        outbox,
+        delivery,
+        memory,
+        status,
+        commands,
+        tools,
+        work,
+        workers,
     )
 
 

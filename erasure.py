@@ -11,15 +11,16 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from .archive import Archive, SourceLine
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError, Operation
+from .intake import DISK_ERRORS
 from .outbox import Erasure, Outbox
 from .scope import Scope
 from .transcript import Document, Line, document_prefix, group_turns, keep, without_person
@@ -109,15 +110,15 @@ class Eraser:
             HindsightError: The server did not answer as it should; what is done is done.
         """
         async with self._held(scope.chat):
-            waiting, tried = await self._outbox.edit_chat(
-                scope.chat, lambda lines: without_person(lines, pseudonym)
+            waiting = await self._delivery.edit_chat(
+                self._wish(scope), lambda lines: without_person(lines, pseudonym)
             )
-            if tried:
-                await self._note(scope, tried, whole=False)
+            self._wake.set()
+            noted = await self._noted(scope.chat)
             removed = Removed(waiting=waiting, unfinished=await self._unfinished(scope.chat))
             await self._archive.delete_profile(scope)
             for document_id in [one async for one in self._archive.document_ids(scope.tags)]:
-                if document_id in tried:
+                if document_id in noted:
                     await self._client.delete_document(document_id)
                 elif document := await self._archive.document(scope, document_id):
                     kept = without_person(document.lines, pseudonym)
@@ -193,31 +194,19 @@ class Eraser:
         kept: Sequence[Line],
     ) -> Removed:
         """Puts what stays of a document in the queue as a new one, and deletes the old one."""
-        replacement = ""
-        if kept and scope.chat not in self._erasing:
-            replacement = await self._outbox.add_window(
-                scope.chat, document.header, group_turns(kept)
-            )
-        try:
-            await self._client.delete_document(document.document_id)
-        except HindsightError:
-            # The deletion may have happened all the same. Only beside a document that is surely
-            # there the replacement would stand twice; otherwise what stays must not be lost.
-            if replacement and await self._is_stored(document.document_id):
-                await self._outbox.remove_document(replacement)
-            raise
+        done = await self._outbox.replace_document(
+            self._wish(scope), document.document_id, document.header, group_turns(kept)
+        )
+        self._quiet_rounds.pop(scope.chat, None)
+        self._wake.set()
+        await self._client.delete_document(document.document_id)
+        if not done:
+            return removed
         return replace(
             removed,
             lines=removed.lines + len(document.lines) - len(kept),
             documents=removed.documents + 1,
         )
-
-    async def _is_stored(self, document_id: str) -> bool:
-        """Whether a document is surely there; a server that does not answer proves nothing."""
-        try:
-            return await self._client.document(document_id) is not None
-        except HindsightError:
-            return False
 
     async def _unfinished(self, chat: str) -> int:
         """How many retains of a chat the server is still working on."""
@@ -227,26 +216,20 @@ class Eraser:
 
     async def _begin_erasure(self, scope: Scope) -> tuple[int, Erasure]:
         """Drops what waits of a chat, and notes on disk that everything of it must go."""
-        waiting, tried = await self._outbox.drop_chat(scope.chat)
-        erasure = await self._note(scope, tried, whole=True)
-        self._erasing.add(scope.chat)
-        return waiting, erasure
-
-    async def _note(self, scope: Scope, documents: Iterable[str], *, whole: bool) -> Erasure:
-        """Notes on disk what must vanish, besides what is noted of this chat already."""
-        earlier = [e for e in await self._outbox.erasures() if e.chat == scope.chat]
-        late = {*documents, *(document_id for e in earlier for document_id in e.documents)}
-        erasure = Erasure(
-            scope.chat,
-            scope.tags,
-            self._archive.profile_id(scope),
-            tuple(sorted(late)),
-            whole=whole or any(e.whole for e in earlier),
-        )
-        await self._outbox.keep_erasure(erasure)
+        wish = self._wish(scope, whole=True)
+        waiting = await self._delivery.drop_chat(wish)
         self._quiet_rounds.pop(scope.chat, None)
         self._wake.set()
-        return erasure
+        self._erasing.add(scope.chat)
+        return waiting, replace(wish, documents=tuple(sorted(await self._noted(scope.chat))))
+
+    def _wish(self, scope: Scope, *, whole: bool = False) -> Erasure:
+        return Erasure(scope.chat, scope.tags, self._archive.profile_id(scope), whole=whole)
+
+    async def _noted(self, chat: str) -> set[str]:
+        """Documents of a chat that are to go."""
+        erasures = await self._outbox.erasures()
+        return {one for erasure in erasures if erasure.chat == chat for one in erasure.documents}
 
     async def _erase_round(self, erasure: Erasure) -> tuple[int, int, Erasure]:
         """One pass over everything that an erasure names.
@@ -261,7 +244,7 @@ class Eraser:
         late = set(erasure.documents) | {operation.document_id for operation in queued}
         if late != set(erasure.documents):
             erasure = replace(erasure, documents=tuple(sorted(late)))
-            await self._outbox.keep_erasure(erasure)
+            await self._outbox.note_erasure(erasure)
         stored: set[str] = set()
         if erasure.whole:
             stored = {one async for one in self._archive.document_ids(erasure.tags)}
@@ -287,7 +270,7 @@ class Eraser:
 
     async def _erased(self, erasure: Erasure) -> None:
         """Ends a whole erasure, but keeps an eye on what a cancelled retain may write."""
-        await self._outbox.keep_erasure(replace(erasure, whole=False))
+        await self._outbox.end_whole(erasure.chat)
         self._erasing.discard(erasure.chat)
         self._delivery.resume(erasure.chat)
 
@@ -328,7 +311,7 @@ class Eraser:
         self._quiet_rounds[erasure.chat] += 1
         if not erasure.documents or self._quiet_rounds[erasure.chat] >= LATE_ROUNDS:
             del self._quiet_rounds[erasure.chat]
-            await self._outbox.end_erasure(erasure.chat)
+            await self._outbox.end_documents(erasure.chat, erasure.documents)
 
 
 def _stays(gone: Collection[str], line: Line, _: str) -> bool:

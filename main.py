@@ -148,8 +148,8 @@ class HindsightMemory(Star):
         await delivery.start()
         if stored:
             await stored.eraser.restore()
-            self._start(stored.eraser.run())
-        self._start(delivery.run())
+            self._parts.workers.start("eraser", stored.eraser.run)
+        self._parts.workers.start("delivery", delivery.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -170,6 +170,7 @@ class HindsightMemory(Star):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._parts.workers.aclose()
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
