@@ -29,6 +29,7 @@ from .scope import ScopeState
 from .settings import Settings
 from .status import Status
 from .texts import Texts
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Parts:
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
+        workers: The work in the background.
     """
 
     settings: Settings
@@ -60,6 +62,7 @@ class Parts:
     commands: Commands
     tools: ModelTools
     work: Work
+    workers: Workers
 
 
 def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
@@ -125,6 +128,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    workers = Workers(clock, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -133,6 +137,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        workers=workers,
         clock=clock,
         host=host,
     )
@@ -156,7 +161,18 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings, state, client, stored, outbox, delivery, memory, status, commands, tools, work
+        settings,
+        state,
+        client,
+        stored,
+        outbox,
+        delivery,
+        memory,
+        status,
+        commands,
+        tools,
+        work,
+        workers,
     )
 
 

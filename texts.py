@@ -651,6 +651,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_skips": ("没有使用记忆的消息：{list}", "Messages without memory: {list}"),
     "status_failures": ("召回失败：{list}", "Failed recalls: {list}"),
+    "status_workers": (
+        "后台工作出过错，已自动重新开始（详见日志）：{list}",
+        "Work in the background failed and was begun again (see the log): {list}",
+    ),
+    "worker_delivery": ("保存", "storing"),
+    "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
     "status_replaced": (

@@ -209,6 +209,14 @@ class StatusTest(CommandsCase):
                 failures = f"{texts('server_error')} {BREAKER_FAILURES}"
                 self.assertIn(texts("status_failures", list=failures), lines)
 
+    async def test_work_that_was_begun_again(self) -> None:
+        self.workers.faults["delivery"] += 2
+        for language, answer in (await self.shown()).items():
+            texts = Texts(language)
+            told = texts("count", what=texts("worker_delivery"), number=2)
+            self.assertIn(texts("status_workers", list=told), answer.split("\n"))
+        self.assertEqual(json.loads(await self.status.report())["workers"], {"delivery": 2})
+
     async def test_no_secret_is_shown(self) -> None:
         self.build(api_key="hsk_secret")
         self.bank.otherwise = lambda _: reply(500, {"detail": "Traceback hsk_secret"})
@@ -239,7 +247,8 @@ class StatsTest(CommandsCase):
             await self.recall()
         self.bank.otherwise = answering
         for _ in range(2):
-            await self.memory.remember([self.message("我喜欢喝绿茶")], "好的", self.message().at)
+            said = self.message("我喜欢喝绿茶，不喜欢喝咖啡")
+            await self.memory.remember([said], "好的", said.at)
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         await self.delivery.flush()
@@ -250,7 +259,7 @@ class StatsTest(CommandsCase):
                 self.assertEqual(
                     await self.lines(language),
                     [
-                        texts("stats_flow", turns=1, recalls=4, lines=4, repeated=2),
+                        texts("stats_flow", turns=1, recalls=4, lines=4, repeated=1),
                         texts(
                             "stats_retained",
                             windows=1,
