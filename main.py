@@ -217,7 +217,7 @@ class HindsightMemory(Star):
         """
         turn = self._working.get(event.unified_msg_origin)
         if turn and event.message_str:
-            message = self._reader(event, turn.message.scope).message(self._clock.local())
+            message = self._message(self._reader(event, turn.message.scope))
             if message.speaker.pseudonym == turn.message.speaker.pseudonym:
                 turn.follow_ups.append(message)
 
@@ -253,7 +253,9 @@ class HindsightMemory(Star):
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
             # The platform may have told the bot's name only after the question was read.
             bot = turn.reader.bot_speaker(self._bot_names.name(event))
-            first = replace(turn.message, bot=bot)
+            # Who opts out while the bot is working is not stored either.
+            says_no = self._state.is_opted_out(turn.message.scope, str(event.get_sender_id() or ""))
+            first = replace(turn.message, bot=bot, private_to_speaker=says_no)
             await self._memory.remember([first, *joined], answer, self._clock.local())
 
     @filter.custom_filter(TypedAsCommand)
@@ -281,7 +283,7 @@ class HindsightMemory(Star):
             event.set_extra(TURN_EXTRA, admitted)
             return None
         reader = self._reader(event, admitted)
-        turn = Turn(reader.message(self._clock.local()), reader)
+        turn = Turn(self._message(reader), reader)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
         return turn
@@ -344,6 +346,10 @@ class HindsightMemory(Star):
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
         )
+
+    def _message(self, reader: EventReader) -> Message:
+        message = reader.message(self._clock.local())
+        return replace(message, began=self._clock.monotonic())
 
     def _caller(self, event: AstrMessageEvent) -> Caller:
         scope, texts = self._scope(event), self._texts(event)

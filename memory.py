@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal
 
 from .clock import Clock
-from .delivery import Delivery
+from .delivery import DISK_ERRORS, Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     HindsightError,
@@ -206,6 +206,7 @@ class ChatMemory:
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
+        self._forgotten: Counter[str] = Counter()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
@@ -268,16 +269,17 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
-        if self._is_repeated(first, [one.text for one in said]):
+        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said.append(Utterance(first.bot, answered_at, answer))
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
             first.scope.chat,
             header,
-            turn_lines([*said, Utterance(first.bot, answered_at, answer)], first.speaker),
+            turn_lines([one for one in said if one.text], first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
         )
@@ -315,7 +317,11 @@ class ChatMemory:
         )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: last words, the last recall, the profile."""
+        """Drops what is held of a chat in memory: last words, the last recall, the profile.
+
+        What a recall or a reading of the profile that has begun will bring is dropped with it.
+        """
+        self._forgotten[scope.chat] += 1
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
         for person in [key for key in self._previous if key[0] == scope.chat]:
@@ -324,7 +330,7 @@ class ChatMemory:
         self._skipped.pop(scope.chat, None)
         self._profiles.pop(scope.chat, None)
 
-    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+    def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
 
         Only what is long enough to mean the same again counts: not a 是的 to another question.
@@ -332,7 +338,6 @@ class ChatMemory:
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        text = "\n".join(said)
         if len(text.encode()) < MIN_REPEATED_BYTES:
             return False
         key = (first.scope.chat, first.speaker.pseudonym, hash(text))
@@ -372,7 +377,7 @@ class ChatMemory:
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
         """One recall under the deadline; every failure ends as an empty text, counted."""
-        started = self._clock.monotonic()
+        started, forgotten = self._clock.monotonic(), self._forgotten[message.scope.chat]
         report = RecallReport(message.at, query)
         try:
             async with asyncio.timeout(self._settings.recall.timeout_seconds):
@@ -389,6 +394,8 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        if forgotten != self._forgotten[message.scope.chat]:
+            return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
@@ -451,10 +458,12 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        with contextlib.suppress(HindsightError):
+        forgotten = self._forgotten[message.scope.chat]
+        with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
+            if forgotten == self._forgotten[message.scope.chat]:
+                self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

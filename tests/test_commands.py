@@ -1056,7 +1056,9 @@ class ToolTest(CommandsCase):
             self.assertEqual(answer, texts("tool_remembered"))
         await self.send()
         self.assertEqual(
-            self.bank.texts(self.scope())[0], "助手 (2026-03-04T12:30:05+00:00): 用户喜欢绿茶"
+            self.bank.texts(self.scope())[0],
+            "助手 (2026-03-04T12:30:05+00:00 → 小明#3fa2c1): 用户喜欢绿茶",
+            "it is the line of whom it was stored for",
         )
 
     async def test_remember_survives_a_full_disk(self) -> None:
