@@ -10,12 +10,20 @@ from pathlib import Path
 
 from .archive import Archive
 from .clock import Clock
+from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
+from .commands_correcting import Correcting
+from .commands_operating import Operating
+from .commands_seeing import Seeing
+from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
 from .memory import ChatMemory
+from .model_tools import ModelTools
+from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
@@ -29,25 +37,25 @@ class Parts:
         settings: The settings.
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
+        stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
-        archive: What is stored, or None without a client.
-        eraser: What must vanish, or None without a client.
         memory: The recall and retain flow.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
+        tools: What the model's tools answer.
     """
 
     settings: Settings
     state: ScopeState
     client: HindsightClient | None
+    stored: Stored | None
     outbox: Outbox
     delivery: Delivery
-    archive: Archive | None
-    eraser: Eraser | None
     memory: ChatMemory
     status: Status
     commands: Commands
+    tools: ModelTools
 
 
 def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
@@ -99,7 +107,8 @@ def assemble(
         random=jitter,
         logger=logger,
     )
-    archive, eraser = _stored(client, state, outbox, delivery, clock)
+    stored = _stored(client, state, outbox, delivery, clock)
+    archive = stored.archive if stored else None
     memory = ChatMemory(
         settings,
         state,
@@ -119,30 +128,25 @@ def assemble(
         clock=clock,
         host=host,
     )
+    limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
+    may_manage = settings.commands.members_may_manage
+    lists = NumberedLists()
+    sets: tuple[CommandSet, ...] = (
+        Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
+        Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
+        Switching(memory, state),
+        Operating(delivery),
+    )
     commands = Commands(
-        settings=settings,
-        state=state,
-        client=client,
+        [command for one in sets for command in one.commands],
+        stored=stored,
         memory=memory,
-        delivery=delivery,
-        archive=archive,
-        eraser=eraser,
         status=status,
-        folder=folder,
-        clock=clock,
+        limit=limit,
+        members_may_manage=may_manage,
     )
-    return Parts(
-        settings,
-        state,
-        client,
-        outbox,
-        delivery,
-        archive,
-        eraser,
-        memory,
-        status,
-        commands,
-    )
+    tools = ModelTools(memory, state, delivery, status, limit)
+    return Parts(settings, state, client, stored, outbox, delivery, memory, status, commands, tools)
 
 
 def _stored(
@@ -151,15 +155,15 @@ def _stored(
     outbox: Outbox,
     delivery: Delivery,
     clock: Clock,
-) -> tuple[Archive, Eraser] | tuple[None, None]:
+) -> Stored | None:
     """What reads and what erases; nothing of it without a client or a salt."""
     hasher = state.hasher
     if client is None or hasher is None:
-        return None, None
+        return None
     archive = Archive(
         client,
         outbox,
         delivery,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
-    return archive, Eraser(client, archive, outbox, delivery, clock=clock)
+    return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ import httpx
 
 from .clock import Clock
 from .hindsight_types import (
+    NO_OPTIONS,
     AccessRefusedError,
     Health,
     HindsightError,
@@ -26,6 +28,7 @@ from .hindsight_types import (
     Operation,
     QueryTooLongError,
     RecalledMemory,
+    RecallOptions,
     Reflection,
     RequestRejectedError,
     RetainItem,
@@ -130,6 +133,7 @@ class HindsightClient:
         budget: str,
         max_tokens: int,
         query_timestamp: str,
+        options: RecallOptions = NO_OPTIONS,
     ) -> list[RecalledMemory]:
         """Finds the memories that carry all the tags, best first.
 
@@ -139,6 +143,7 @@ class HindsightClient:
             budget: `low`, `mid` or `high`.
             max_tokens: Bound on the tokens of all results' texts.
             query_timestamp: ISO 8601 with offset, the anchor for words like yesterday.
+            options: What else there is to say.
 
         Returns:
             The memories, none for a bank that does not exist yet (404 on Hindsight 1.x).
@@ -149,9 +154,9 @@ class HindsightClient:
             "budget": budget,
             "max_tokens": max_tokens,
             "query_timestamp": query_timestamp,
-            "include": {"entities": None},
             "tags": strict_tags(tags),
             "tags_match": "all_strict",
+            **options.body(),
         }
         path = f"{self._bank}/memories/recall"
         async with self._recalls:
@@ -159,8 +164,9 @@ class HindsightClient:
         results = answer.content.get("results") or []
         if not isinstance(results, list):
             raise RetryLaterError("bad_answer", answer.status)
-        wanted = frozenset(tags)
-        return [m for m in map(_memory, results) if m and wanted <= m.tags]
+        wanted, chunks = frozenset(tags), _dict(answer.content.get("chunks"))
+        found = [m for m in map(_memory, results) if m and wanted <= m.tags]
+        return [_with_chunk(memory, chunks) for memory in found]
 
     async def retain(self, item: RetainItem, *, operation_id: str) -> None:
         """Hands one document over; 200 means queued on the server.
@@ -397,18 +403,39 @@ def _memory(raw: Any) -> RecalledMemory | None:
     """Reads one result; None where it has no text."""
     if not isinstance(raw, Mapping) or not isinstance(raw.get("text"), str):
         return None
-    score = _dict(raw.get("scores")).get("final")
+    scores = _dict(raw.get("scores"))
+    sources = raw.get("source_fact_ids") or raw.get("source_memory_ids")
     return RecalledMemory(
         memory_id=str(raw.get("id") or ""),
         text=raw["text"],
         kind=str(raw.get("type") or raw.get("fact_type") or "world"),
         mentioned_at=_time(raw.get("mentioned_at")),
         tags=_tags(raw),
-        score=float(score) if isinstance(score, int | float) else None,
+        score=_number(scores.get("final")),
         speakers=tuple(str(_dict(raw.get("metadata")).get("speakers") or "").split()),
         document_id=str(raw.get("document_id") or ""),
-        sources=tuple(map(str, _list(raw.get("source_memory_ids")))),
+        sources=tuple(map(str, _list(sources))),
+        semantic=_number(scores.get("semantic")),
+        reranker=_number(scores.get("reranker")),
+        occurred_start=_time(raw.get("occurred_start")),
+        occurred_end=_time(raw.get("occurred_end")),
+        chunk_id=str(raw.get("chunk_id") or ""),
     )
+
+
+def _with_chunk(memory: RecalledMemory, chunks: Mapping[str, Any]) -> RecalledMemory:
+    """A memory with the words that it was made from.
+
+    Only its own: which other chunks an answer holds is not limited to the chat on every server.
+    """
+    text = _dict(chunks.get(memory.chunk_id)).get("text") if memory.chunk_id else None
+    return replace(memory, chunk=text) if isinstance(text, str) else memory
+
+
+def _number(raw: Any) -> float | None:
+    """A finite number, or None for anything else."""
+    is_number = isinstance(raw, int | float) and not isinstance(raw, bool)
+    return float(raw) if is_number and math.isfinite(raw) else None
 
 
 def _items(answer: _Answer, key: str) -> list[Any]:

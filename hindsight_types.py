@@ -67,10 +67,17 @@ class RecalledMemory:
         kind: `world`, `experience` (of the assistant) or `observation` (a conclusion).
         mentioned_at: When it was said, aware, or None.
         tags: Tags of the memory, in no particular order.
-        score: Relevance, comparable only within one recall, or None.
+        score: Relevance, comparable only within one recall, or None. Without a cross-encoder it
+            tells no more than the rank.
         speakers: Pseudonyms of those who speak in its source, where the source is known.
         document_id: Its source, or empty for a conclusion.
         sources: Ids of the memories that a conclusion stands on, where the server tells.
+        semantic: Cosine of query and memory; None where another way led to it.
+        reranker: A cross-encoder's verdict from 0 to 1; None where the server has none.
+        occurred_start: When what it tells of began, aware, or None.
+        occurred_end: When that ended, aware, or None.
+        chunk_id: The part of its source that it was made from, or empty.
+        chunk: Words of that part, where they were asked for and fitted in; maybe cut at the end.
     """
 
     memory_id: str
@@ -82,6 +89,47 @@ class RecalledMemory:
     speakers: tuple[str, ...] = ()
     document_id: str = ""
     sources: tuple[str, ...] = ()
+    semantic: float | None = None
+    reranker: float | None = None
+    occurred_start: datetime | None = None
+    occurred_end: datetime | None = None
+    chunk_id: str = ""
+    chunk: str = ""
+
+
+@dataclass(frozen=True)
+class RecallOptions:
+    """What a recall may be told besides its query; by default nothing.
+
+    Attributes:
+        min_semantic: Replaces the server's own floor for `RecalledMemory.semantic`.
+        window: Memories of this time are looked for as well; first and last moment, aware.
+        chunk_tokens: Bound on the words of all `RecalledMemory.chunk`; 0 leaves them out.
+        with_sources: Tell `RecalledMemory.sources` of each conclusion.
+    """
+
+    min_semantic: float | None = None
+    window: tuple[datetime, datetime] | None = None
+    chunk_tokens: int = 0
+    with_sources: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """The JSON of what differs from the default."""
+        include: dict[str, Any] = {"entities": None}
+        if self.chunk_tokens:
+            include["chunks"] = {"max_tokens": self.chunk_tokens}
+        if self.with_sources:  # ids come whatever the bound on their texts
+            include["source_facts"] = {"max_tokens": 0}
+        body: dict[str, Any] = {"include": include}
+        if self.min_semantic is not None:
+            body["min_scores"] = {"semantic": self.min_semantic}
+        if self.window:
+            start, end = (moment.isoformat(timespec="seconds") for moment in self.window)
+            body["temporal_window"] = {"start": start, "end": end}
+        return body
+
+
+NO_OPTIONS = RecallOptions()
 
 
 @dataclass(frozen=True)

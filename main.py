@@ -30,7 +30,7 @@ from astrbot.core.star.session_plugin_manager import SessionPluginManager
 from .assembly import assemble
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
-from .commands import Caller
+from .command_types import Caller
 from .events import BotNames, EventReader, is_manager, locale_of, origin_of
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
@@ -146,15 +146,15 @@ class HindsightMemory(Star):
             self._settings, folder, clock=self._clock, logger=logger, host=ASTRBOT_VERSION
         )
         self._state, self._client, self._delivery = parts.state, parts.client, parts.delivery
-        self._memory, self._commands = parts.memory, parts.commands
+        self._memory, self._commands, self._tools = parts.memory, parts.commands, parts.tools
         if self._state.fault or self._state.salt_lost:
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         self._add_tools()
         self._is_running = True
         await self._delivery.start()
-        if parts.eraser:
-            await parts.eraser.restore()
-            self._start(parts.eraser.run())
+        if parts.stored:
+            await parts.stored.eraser.restore()
+            self._start(parts.stored.eraser.run())
         self._start(self._delivery.run())
         if self._client:
             self._start(self._warm(self._client))
@@ -414,11 +414,11 @@ class HindsightMemory(Star):
             self.context.add_llm_tools(*tools)
 
     async def _recall_for_model(self, event: AstrMessageEvent, query: str) -> str:
-        return await self._commands.recall_for_model(self._caller(event), self._clean(event, query))
+        return await self._tools.recall(self._caller(event), self._clean(event, query))
 
     async def _remember_for_model(self, event: AstrMessageEvent, content: str) -> str:
         caller = self._caller(event)
-        return await self._commands.remember_for_model(caller, self._clean(event, content))
+        return await self._tools.remember(caller, self._clean(event, content))
 
     async def _ask_bot_name(self, event: AstrMessageEvent) -> None:
         try:

@@ -91,6 +91,15 @@ class Status:
             lines.append(await self._server_line(self.archive, scope, texts))
         return "\n".join(lines)
 
+    def no_memory(self, scope: Scope | Skip, texts: Texts) -> str:
+        """Why a chat has no memory, with what to do about it where there is something."""
+        reason = self.memory.admit(scope)
+        if reason is Skip.STATE_FAULT and self.state.fault:
+            return texts(self.state.fault)
+        if reason is Skip.NOT_CONFIGURED and self.settings.problems:
+            return "\n".join(texts(problem) for problem in self.settings.problems)
+        return texts("no_memory_here", reason=texts(str(reason)))
+
     async def report(self) -> str:
         """One JSON text for a bug report: no key, id, message, address or bank name."""
         settings = asdict(self.settings)

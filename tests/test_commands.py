@@ -13,13 +13,13 @@ import httpx
 import plugin  # noqa: F401
 import test_hindsight_client
 from astrbot_plugin_hindsight_memory import commands as commands_module
-from astrbot_plugin_hindsight_memory.commands import (
-    BANK_SETTINGS,
-    CODE_SECONDS,
-    MAX_PAUSE_MINUTES,
-    PAGE_LINES,
-)
+from astrbot_plugin_hindsight_memory import commands_seeing, model_tools
+from astrbot_plugin_hindsight_memory.commands_correcting import CODE_SECONDS
+from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
+from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
+from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
+from astrbot_plugin_hindsight_memory.numbered import NumberedLists
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
 from commands_case import (
@@ -40,19 +40,19 @@ NAMES = {
     "recall": "回忆",
     "why": "为什么",
     "list": "列表",
-    "remember": "记住",
     "ask": "提问",
     "profile": "概况",
+    "export": "导出",
+    "stats": "统计",
+    "remember": "记住",
     "forget": "忘记",
     "forgetme": "忘记我",
+    "wipe": "清空",
     "optout": "退出",
     "optin": "加入",
-    "wipe": "清空",
-    "export": "导出",
     "pause": "暂停",
     "on": "开启",
     "off": "关闭",
-    "stats": "统计",
     "retry": "重试",
     "setup": "优化",
     "help": "帮助",
@@ -300,7 +300,7 @@ class PatienceTest(CommandsCase):
         await until(lambda: self.bank.cancelled)
 
     async def test_recall_has_a_time_limit(self) -> None:
-        self.enterContext(mock.patch.object(commands_module, "RECALL_SECONDS", 0.01))
+        self.enterContext(mock.patch.object(commands_seeing, "RECALL_SECONDS", 0.01))
         self.bank.gate.clear()
         await self.expect("recall 茶", "timeout")
 
@@ -716,8 +716,8 @@ class ForgetTest(CommandsCase):
     async def test_forged_id_of_another_chat_is_none(self) -> None:
         theirs = self.bank.store(self.other_scope(), CAT)
         for memory_id in (f"{theirs}.0", theirs):
-            self.commands._shown[self.scope().chat, ANN.pseudonym] = {1: memory_id}
-            answer = await self.ask("forget 1 all")
+            with mock.patch.object(NumberedLists, "memory_id", return_value=memory_id):
+                answer = await self.ask("forget 1 all")
             self.assertEqual(answer, Texts("zh")("forget_no_number", number="1"))
         self.assertIn(theirs, self.bank.documents)
 
@@ -1027,10 +1027,10 @@ class ToolTest(CommandsCase):
     """Whatever happens, the model gets a text, and never one of another chat."""
 
     async def tell(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.commands.recall_for_model(self.caller(scope, **changes), text)
+        return await self.tools.recall(self.caller(scope, **changes), text)
 
     async def store(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.commands.remember_for_model(self.caller(scope, **changes), text)
+        return await self.tools.remember(self.caller(scope, **changes), text)
 
     async def test_recall(self) -> None:
         self.bank.store(self.scope(), TEA)
@@ -1058,7 +1058,6 @@ class ToolTest(CommandsCase):
         self.assertEqual(
             self.bank.texts(self.scope())[0],
             "助手 (2026-03-04T12:30:05+00:00 → 小明#3fa2c1): 用户喜欢绿茶",
-            "it is the line of whom it was stored for",
         )
 
     async def test_remember_survives_a_full_disk(self) -> None:
@@ -1102,6 +1101,6 @@ class ToolTest(CommandsCase):
             self.assertEqual(await self.tell("茶"), Texts("zh")(reason))
 
     async def test_slow_server(self) -> None:
-        self.enterContext(mock.patch.object(commands_module, "RECALL_SECONDS", 0.01))
+        self.enterContext(mock.patch.object(model_tools, "TOOL_SECONDS", 0.01))
         self.bank.gate.clear()
         self.assertEqual(await self.tell("茶"), Texts("zh")("timeout"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import unittest
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote
@@ -22,11 +22,13 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
     HindsightClient,
 )
 from astrbot_plugin_hindsight_memory.hindsight_types import (
+    NO_OPTIONS,
     AccessRefusedError,
     HindsightError,
     Operation,
     QueryTooLongError,
     RecalledMemory,
+    RecallOptions,
     RequestRejectedError,
     RetainItem,
     RetryLaterError,
@@ -63,9 +65,16 @@ class ClientCase(unittest.IsolatedAsyncioTestCase):
         self.addAsyncCleanup(client.aclose)
         return client
 
-    async def recall(self, tags: Any = SCOPE.tags) -> list[RecalledMemory]:
+    async def recall(
+        self, tags: Any = SCOPE.tags, options: RecallOptions = NO_OPTIONS
+    ) -> list[RecalledMemory]:
         return await self.client.recall(
-            "tea", tags=tags, budget="mid", max_tokens=1024, query_timestamp="2026-03-04T12:30:05Z"
+            "tea",
+            tags=tags,
+            budget="mid",
+            max_tokens=1024,
+            query_timestamp="2026-03-04T12:30:05Z",
+            options=options,
         )
 
     async def retain(self) -> None:
@@ -100,6 +109,27 @@ class RequestTest(ClientCase):
                 "tags_match": "all_strict",
             },
         )
+
+    async def test_recall_with_all_that_can_be_said(self) -> None:
+        east = timezone(timedelta(hours=8))
+        options = RecallOptions(
+            min_semantic=0.0,
+            window=(datetime(2026, 3, 3, tzinfo=east), datetime(2026, 3, 4, tzinfo=east)),
+            chunk_tokens=500,
+            with_sources=True,
+        )
+        await self.recall(options=options)
+        (body,) = self.server.bodies
+        self.assertEqual(
+            body["include"],
+            {"entities": None, "chunks": {"max_tokens": 500}, "source_facts": {"max_tokens": 0}},
+        )
+        self.assertEqual(body["min_scores"], {"semantic": 0.0})
+        self.assertEqual(
+            body["temporal_window"],
+            {"start": "2026-03-03T00:00:00+08:00", "end": "2026-03-04T00:00:00+08:00"},
+        )
+        self.assertEqual((body["tags"], body["tags_match"]), (list(SCOPE.tags), "all_strict"))
 
     async def test_retain(self) -> None:
         await self.retain()
@@ -207,6 +237,45 @@ class ResultTest(ClientCase):
         )
         self.assertEqual((memory.memory_id, memory.kind, memory.score), ("m1", "observation", 0.5))
         self.assertEqual(memory.mentioned_at, datetime(2026, 3, 4, 4, 30, 5, tzinfo=UTC))
+
+    async def test_what_it_was_found_by(self) -> None:
+        (memory,) = await self.recalled(scores={"final": 1, "semantic": 0.75, "reranker": 0})
+        self.assertEqual((memory.score, memory.semantic, memory.reranker), (1.0, 0.75, 0.0))
+        for scores in ({}, None, {"semantic": None, "reranker": "high"}, {"semantic": True}):
+            with self.subTest(scores=scores):
+                (memory,) = await self.recalled(scores=scores)
+                self.assertEqual((memory.semantic, memory.reranker), (None, None))
+
+    async def test_number_that_is_none(self) -> None:
+        body = f'{{"results": [{{"text": "tea", "tags": {json.dumps(SCOPE.tags)}, SCORES}}]}}'
+        body = body.replace("SCORES", '"scores": {"final": NaN, "semantic": Infinity}')
+        self.server.script.append(httpx.Response(200, text=body))
+        (memory,) = await self.recall()
+        self.assertEqual((memory.score, memory.semantic), (None, None))
+
+    async def test_what_it_tells_of_and_stands_on(self) -> None:
+        (memory,) = await self.recalled(
+            occurred_start="2026-03-01T00:00:00Z",
+            occurred_end="2026-03-02T00:00:00Z",
+            source_fact_ids=["a", "b"],
+        )
+        self.assertEqual(memory.occurred_start, datetime(2026, 3, 1, tzinfo=UTC))
+        self.assertEqual(memory.occurred_end, datetime(2026, 3, 2, tzinfo=UTC))
+        self.assertEqual(memory.sources, ("a", "b"))
+
+    async def test_each_memory_gets_its_own_chunk_and_nobody_elses(self) -> None:
+        tags = list(SCOPE.tags)
+        results = [
+            {"text": "tea", "tags": tags, "chunk_id": "c1"},
+            {"text": "no room for it", "tags": tags, "chunk_id": "c2"},
+            {"text": "broken", "tags": tags, "chunk_id": "c4"},
+            {"text": "conclusion", "tags": tags, "chunk_id": None},
+        ]
+        chunks = {"c1": {"text": "words"}, "c3": {"text": "of others"}, "c4": 5, "": {"text": "x"}}
+        self.server.script.append(reply(content={"results": results, "chunks": chunks}))
+        found = await self.recall()
+        self.assertEqual([memory.chunk for memory in found], ["words", "", "", ""])
+        self.assertEqual([memory.chunk_id for memory in found], ["c1", "c2", "c4", ""])
 
     async def test_what_is_missing(self) -> None:
         (memory,) = await self.recalled(scores=None, type=None)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import ClassVar, Literal, Protocol
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.commands import BANK_SETTINGS
+from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     AccessRefusedError,

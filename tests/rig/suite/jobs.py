@@ -17,7 +17,7 @@ from rig.suite.counts import Counts, Tally
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TESTS = CHECKOUT / "tests"
-LIMIT_SECONDS = 600.0
+LIMIT_SECONDS = 1800.0
 GRACE_SECONDS = 30.0
 DRAIN_SECONDS = 2.0
 
