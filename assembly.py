@@ -164,6 +164,7 @@ def _stored(
         client,
         outbox,
         delivery,
+        clock=clock,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
     return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))
