@@ -237,9 +237,9 @@ class Archive:
                     "document": memory.document_id,
                     "text": memory.text,
                 }
-        for window in await self._outbox.windows(scope.chat):
-            text = "\n".join(line.text for turn in window.turns for line in turn)
-            yield {"type": "waiting", "timestamp": window.header.timestamp, "text": text}
+        for waiting in await self._delivery.waiting(scope.chat):
+            text = "\n".join(line.text for line in waiting.lines)
+            yield {"type": "waiting", "timestamp": waiting.header.timestamp, "text": text}
 
 
 def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:

@@ -10,8 +10,8 @@ import asyncio
 import functools
 import sqlite3
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from logging import Logger
 
 from .clock import Clock
@@ -22,8 +22,8 @@ from .hindsight_types import (
     RequestRejectedError,
     RetryLaterError,
 )
-from .outbox import Outbox, Window
-from .transcript import TurnRecord
+from .outbox import Erasure, Outbox, Window
+from .transcript import Document, Line, TurnRecord
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -115,7 +115,7 @@ class Delivery:
         self._random = random
         self._logger = logger
         self._wake = asyncio.Event()
-        self._idle_at: dict[int, float] = {}
+        self._idle_at: dict[str, float] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._chats: dict[str, _Backoff] = {}
         self._paused: set[str] = set()
@@ -214,7 +214,7 @@ class Delivery:
     async def pause(self, chat: str) -> None:
         """Sends nothing of a chat until `resume`; a request under way is cancelled.
 
-        Its window is marked as tried: it may have reached the server all the same.
+        Its window may have reached the server all the same.
         """
         self._paused.add(chat)
         if task := self._sending.get(chat):
@@ -229,6 +229,40 @@ class Delivery:
     def is_paused(self, chat: str) -> bool:
         """Whether nothing of a chat is sent at the moment."""
         return chat in self._paused
+
+    async def drop_chat(self, erasure: Erasure) -> int:
+        """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
+        async with self._saving:
+            waiting = len(self._unsaved)
+            self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
+            dropped = waiting - len(self._unsaved)
+            await self._outbox.take_in_files()
+            return dropped + await self._outbox.drop_chat(erasure)
+
+    async def edit_chat(
+        self, erasure: Erasure, edit: Callable[[Sequence[Line]], list[Line]]
+    ) -> int:
+        """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
+        async with self._saving:
+            lines = sum(len(turn.lines) for turn in self._unsaved)
+            self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
+            removed = lines - sum(len(turn.lines) for turn in self._unsaved)
+            await self._outbox.take_in_files()
+            return removed + await self._outbox.edit_chat(erasure, edit)
+
+    async def waiting(self, chat: str) -> list[Document]:
+        """All of a chat that waits, in order; what is in memory only has no document id yet."""
+        async with self._saving:
+            unsaved = [turn for turn in self._unsaved if turn.chat == chat]
+            await self._outbox.take_in_files()
+            windows = await self._outbox.windows(chat)
+        found = [
+            Document(
+                one.document_id, one.header, tuple(line for turn in one.turns for line in turn)
+            )
+            for one in windows
+        ]
+        return [*found, *(Document("", turn.header, turn.lines) for turn in unsaved)]
 
     async def retry_aside(self) -> int:
         """Sends the refused windows once more; returns how many there were."""
@@ -260,9 +294,9 @@ class Delivery:
         if self._sync_at is None:
             self._sync_at = self._clock.monotonic() + SYNC_SECONDS
         for place in places:
-            self._idle_at.pop(place.window_id, None)
+            self._idle_at.pop(place.document_id, None)
             if not place.sealed:
-                self._idle_at[place.window_id] = self._clock.monotonic() + self._idle_seconds
+                self._idle_at[place.document_id] = self._clock.monotonic() + self._idle_seconds
 
     def _disk_failed(self, error: Exception) -> None:
         if not self._disk_fault:
@@ -302,12 +336,12 @@ class Delivery:
 
     async def _seal_idle(self) -> None:
         now = self._clock.monotonic()
-        due = [window_id for window_id, at in self._idle_at.items() if at <= now]
+        due = [document_id for document_id, at in self._idle_at.items() if at <= now]
         if due:
             await self._outbox.seal(due)
             self._disk_recovered()
-            for window_id in due:
-                self._idle_at.pop(window_id, None)
+            for document_id in due:
+                self._idle_at.pop(document_id, None)
 
     async def _start_sending(self) -> None:
         """Starts requests until the limit is reached or nothing is due."""
@@ -348,7 +382,6 @@ class Delivery:
     async def _send(self, client: HindsightClient, window: Window) -> None:
         """Sends one window and does what its answer asks for."""
         try:
-            await self._outbox.mark_tried(window)
             try:
                 await client.retain(window.item, operation_id=window.operation_id)
             except RetryLaterError as error:
@@ -397,8 +430,6 @@ class Delivery:
             chat = self._chats.setdefault(window.chat, _Backoff())
             self._back_off(chat, BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, None)
             return
-        if error.reason == "too_large" and await self._outbox.split(window):
-            return
         self._logger.warning("Hindsight refused a window, it is set aside: %s", error)
         await self._outbox.set_aside(window, error.reason)
 
@@ -419,3 +450,13 @@ class Delivery:
         due = [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
         coming += [max(at - now, 0.0) for at in due]
         return min([*coming, STEP_SECONDS])
+
+
+def _edited(
+    turns: Iterable[TurnRecord], chat: str, edit: Callable[[Sequence[Line]], list[Line]]
+) -> Iterator[TurnRecord]:
+    """The same turns, those of a chat with the lines that stay, if any do."""
+    for turn in turns:
+        lines = tuple(edit(turn.lines)) if turn.chat == chat else turn.lines
+        if lines:
+            yield replace(turn, lines=lines)

@@ -176,6 +176,16 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "问题太长，请缩短后再试。",
         "The query is too long. Shorten it and try again.",
     ),
+    "newer_file": (
+        "outbox.db 是更新版本的插件写的，这个版本不会改动它；新的聊天另存在旁边的 late-*.json 里，"
+        "装回新版本后会继续保存。",
+        "outbox.db was written by a later version of the plugin, and this one leaves it alone. New "
+        "turns are kept beside it in late-*.json; the later version takes them in.",
+    ),
+    "unreadable": (
+        "本机存下的这一批读不出来。",
+        "What was kept of it on this machine cannot be read.",
+    ),
     "disk": (
         "数据目录写不进去（磁盘已满或只读？），新的聊天暂存在内存里，请尽快处理。",
         "The data directory cannot be written (disk full or read-only?). New turns wait in "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 import unittest
@@ -46,6 +47,7 @@ class FakeBank(FakeServer):
         self.is_faulty: Callable[[httpx.Request], bool] = lambda _: True
         self.reflection: dict[str, Any] = {"text": ""}
         self.otherwise = self._answer
+        self._numbers = itertools.count()
 
     def store(
         self,
@@ -55,7 +57,7 @@ class FakeBank(FakeServer):
         metadata: dict[str, str] | None = None,
     ) -> str:
         """Puts a document in the bank, with one memory per line; returns its id."""
-        document_id = document_id or f"{scope.chat[:24]}-{len(self.documents)}"
+        document_id = document_id or f"{scope.chat[:24]}-{next(self._numbers)}"
         self._write(
             {
                 "content": "\n".join(lines),

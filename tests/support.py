@@ -21,6 +21,7 @@ from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import RecalledMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
+from astrbot_plugin_hindsight_memory.outbox_file import sync_log
 from astrbot_plugin_hindsight_memory.scope import Hasher, Origin, Scope, Skip
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
@@ -282,6 +283,11 @@ class Disk:
             db.close()
             raise
         return db
+
+    def sync(self, path: Path) -> None:
+        """Waits for the disk like the plugin, as the statement `sync`."""
+        self.touch("sync")
+        sync_log(path)
 
     def stall(self) -> tuple[Callable[[], Awaitable[bool]], Callable[[], None]]:
         """Makes the next statement wait.

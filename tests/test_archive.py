@@ -250,18 +250,16 @@ class RemoveLinesTest(ArchiveCase):
         await self.send()
         self.assertEqual(self.bank.texts(self.scope), [CAT])
 
-    async def test_failed_deletion_takes_the_replacement_back(self) -> None:
+    async def test_failed_deletion_is_completed_in_the_background(self) -> None:
         document = self.bank.store(self.scope, TEA, CAT)
         self.bank.fail(lambda: reply(503), "documents/", "DELETE")
-        with self.assertRaises(RetryLaterError):
-            await self.remove(document, 0)
+        for _ in range(2):  # a second try does not queue what stays once more
+            with self.assertRaises(RetryLaterError):
+                await self.remove(document, 0)
         self.bank.heal()
-        await self.delivery.add(turn(self.scope, CAT))
+        await self.background(lambda: document not in self.bank.documents)
         await self.send()
-        self.assertEqual(self.bank.texts(self.scope), [f"{TEA}\n{CAT}", CAT])
-        with self.assertRaises(RetryLaterError):  # also where there is nothing to take back
-            self.bank.fail(lambda: reply(503), "documents/", "DELETE")
-            await self.remove(document, 0, 1)
+        self.assertEqual(self.bank.texts(self.scope), [CAT])
 
     async def test_documents_of_others_and_missing_ones_stay_as_they_are(self) -> None:
         theirs = self.bank.store(self.other, CAT, TEA)
@@ -617,7 +615,7 @@ class WipeTest(ArchiveCase):
         self.assertEqual(self.bank.documents, {})
 
     async def test_full_disk_lets_the_delivery_go_on(self) -> None:
-        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT OR REPLACE INTO erasures"
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT INTO erasures"
         with self.assertRaises(sqlite3.Error):
             await self.wipe()
         self.disk.fault = None
@@ -643,7 +641,7 @@ class WipeTest(ArchiveCase):
     async def test_disk_that_fails_in_a_round(self) -> None:
         await self.fail_wipe()
         self.bank.heal()
-        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT OR REPLACE INTO erasures"
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "UPDATE erasures"
         rounds = len(self.slept)
         await self.background(lambda: len(self.slept) > rounds + 3)
         self.disk.fault = None

@@ -833,13 +833,15 @@ class ForgetTest(CommandsCase):
             await self.ask("forget 1", speaker=BEN), Texts("zh")("forget_no_number", number="1")
         )
 
-    async def test_failed_deletion_brings_nothing_twice(self) -> None:
-        self.bank.store(self.scope(), TEA, CAT)
+    async def test_failed_deletion_keeps_what_stays_once(self) -> None:
+        document = self.bank.store(self.scope(), TEA, CAT)
         await self.ask("list")
         self.bank.fail(lambda: reply(503), "documents/", "DELETE")
         await self.expect("forget 1", "overloaded")
         self.bank.heal()
-        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}"])
+        (erasure,) = await self.outbox.erasures()
+        self.assertEqual(erasure.documents, (document,))
+        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}", CAT])
 
 
 class ForgetMeTest(CommandsCase):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import os
 import re
-import shutil
 import sqlite3
 import tempfile
 import unittest
@@ -31,6 +31,7 @@ from support import Disk, turn_of
 AT = "2026-03-04T12:30:05+00:00"
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 DAY = "2026-03-04"
+WISH = Erasure(A, ("t1", "t2", "t3", A), "profile")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
@@ -46,8 +47,8 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
-        connect = disk.connect if disk else None
-        outbox = Outbox(self.folder, every_n_turns=every, connect=connect)
+        seams = {"connect": disk.connect, "sync": disk.sync} if disk else {}
+        outbox = Outbox(self.folder, every_n_turns=every, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
         return outbox
@@ -69,6 +70,10 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
 
     async def figures(self) -> OutboxFigures:
         return await self.outbox.figures(day=DAY)
+
+    async def noted(self) -> set[str]:
+        """Documents that are to vanish."""
+        return {one for erasure in await self.outbox.erasures() for one in erasure.documents}
 
     async def drain(self) -> list[str]:
         """Takes everything that is sealed, in the order of delivery."""
@@ -104,7 +109,7 @@ class SealingTest(OutboxCase):
     async def test_seal_some(self) -> None:
         (first,) = await self.outbox.add([turn_of(A, "a")])
         await self.outbox.add([turn_of(B, "b")])
-        await self.outbox.seal([first.window_id, 999])
+        await self.outbox.seal([first.document_id, "gone"])
         self.assertEqual(await self.drain(), ["a"])
         self.assertEqual((await self.figures()).open_turns, 1)
 
@@ -185,46 +190,6 @@ class OrderTest(OutboxCase):
             self.assertEqual(words(await self.next()), ["1"])
             touch.assert_called()
 
-    async def test_split_halves_stay_in_place(self) -> None:
-        await self.add("1", "2", "3")
-        await self.add("4", urgent=True)
-        whole = await self.next()
-        self.assertTrue(await self.outbox.split(whole))
-        first = await self.next()
-        self.assertEqual(words(first), ["1"])
-        self.assertNotEqual(first.document_id, whole.document_id)
-        self.assertNotEqual(first.operation_id, whole.operation_id)
-        self.assertEqual(first.header, whole.header)
-        self.assertEqual(first.chars, sum(len(x.text) + 1 for x in first.turns[0]))
-        self.assertEqual((await self.figures()).waiting, 3)
-        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
-
-    async def test_split_of_a_half_stays_in_place(self) -> None:
-        self.outbox = self.open(every=4)
-        await self.add("1", "2", "3", "4")
-        await self.add("5", urgent=True)
-        for _ in range(2):
-            self.assertTrue(await self.outbox.split(await self.next()))
-        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5"])
-
-    async def test_split_down_to_single_lines(self) -> None:
-        await self.add("1", urgent=True)
-        whole = await self.next()
-        self.assertTrue(await self.outbox.split(whole))
-        question = await self.next()
-        self.assertEqual(question.turns, ((whole.turns[0][0],),))
-        self.assertFalse(await self.outbox.split(question))
-        await self.outbox.delivered(question, day=DAY)
-        self.assertEqual((await self.next()).turns, ((whole.turns[0][1],),))
-
-    async def test_split_of_a_window_that_is_gone_makes_none(self) -> None:
-        await self.add("1", "2", "3")
-        window = await self.next()
-        await self.outbox.delivered(window, day=DAY)
-        await self.outbox.split(window)
-        self.assertIsNone(await self.outbox.next_window())
-        self.assertEqual((await self.figures()).waiting, 0)
-
 
 class ChatTest(OutboxCase):
     """What commands do to the windows of one chat."""
@@ -247,46 +212,56 @@ class ChatTest(OutboxCase):
         self.assertEqual([words(w) for w in found], [["aside"], ["sealed"], ["open"]])
         self.assertEqual(await self.outbox.windows(C), [])
 
-    async def test_whole_window(self) -> None:
+    async def test_replacement_and_note_are_one(self) -> None:
         header = Header(("t",), "", "x", {})
         turns = [self.lines("a", "b"), self.lines("c")]
-        document_id = await self.outbox.add_window(A, header, turns)
-        self.assertRegex(document_id, rf"\A{A[:24]}-{UUID}\Z")
+        self.assertTrue(await self.outbox.replace_document(WISH, "old", header, turns))
         window = await self.next()
-        self.assertEqual((window.document_id, window.header), (document_id, header))
-        self.assertEqual(window.turns, tuple(turns))
+        self.assertRegex(window.document_id, rf"\A{A[:24]}-{UUID}\Z")
+        self.assertEqual((window.header, window.turns), (header, tuple(turns)))
+        self.assertEqual((await self.figures()).waiting, 1)
+        self.assertEqual(await self.noted(), {"old"})
+
+    async def test_replaced_once_only(self) -> None:
+        """A second correction of what is noted already would store what stays twice."""
+        header = Header(("t",), "", "x", {})
+        for is_first in (True, False):
+            done = await self.outbox.replace_document(WISH, "old", header, [self.lines("a")])
+            self.assertEqual(done, is_first)
         self.assertEqual((await self.figures()).waiting, 1)
 
-    async def test_removed_document(self) -> None:
-        await self.add("1", urgent=True)
-        document_id = await self.outbox.add_window(A, Header((), "", "x", {}), [self.lines("a")])
-        await self.outbox.remove_document(document_id)
-        await self.outbox.remove_document("gone")
-        self.assertEqual((await self.figures()).waiting, 1)
-        self.assertEqual(await self.drain(), ["1"])
+    async def test_nothing_replaces_what_is_erased_as_a_whole(self) -> None:
+        await self.outbox.note_erasure(dataclasses.replace(WISH, whole=True))
+        header = Header(("t",), "", "x", {})
+        self.assertTrue(await self.outbox.replace_document(WISH, "old", header, [self.lines("a")]))
+        self.assertEqual((await self.figures()).waiting, 0)
+        self.assertEqual(await self.noted(), {"old"})
 
     async def test_dropped_chat(self) -> None:
         await self.three_windows()
+        before = await self.outbox.windows(A)
         await self.add("other", chat=B, urgent=True)
-        tried = await self.next(B)
-        await self.outbox.mark_tried(tried)
-        self.assertEqual(await self.outbox.drop_chat(A), (3, [tried.document_id]))
-        self.assertEqual(await self.outbox.drop_chat(A), (0, []))
+        whole = dataclasses.replace(WISH, whole=True)
+        self.assertEqual(await self.outbox.drop_chat(whole), 3)
+        self.assertEqual(await self.outbox.drop_chat(whole), 0)
         figures = await self.figures()
         self.assertEqual((figures.waiting, figures.open_turns, figures.aside), (1, 0, {}))
+        (erasure,) = await self.outbox.erasures()
+        self.assertTrue(erasure.whole)
+        # What was open has never been sent.
+        self.assertEqual(set(erasure.documents), {one.document_id for one in before[:2]})
         self.assertEqual(await self.drain(), ["other"])
 
     async def test_edited_chat(self) -> None:
         await self.three_windows()
         await self.add("other", chat=B, urgent=True)
-        await self.outbox.mark_tried(await self.next(B))
         before = await self.outbox.windows(A)
 
         def without_answers(lines: Sequence[Line]) -> list[Line]:
             return [line for line in lines if line.pseudonym and "open" not in line.text]
 
-        removed, tried = await self.outbox.edit_chat(A, without_answers)
-        self.assertEqual((removed, tried), (4, [before[1].document_id]))
+        self.assertEqual(await self.outbox.edit_chat(WISH, without_answers), 4)
+        self.assertEqual(await self.noted(), {one.document_id for one in before[:2]})
         after = await self.outbox.windows(A)
         self.assertEqual([words(window) for window in after], [["aside"], ["sealed"]])
         for old, new in zip(before, after, strict=False):
@@ -297,18 +272,36 @@ class ChatTest(OutboxCase):
         figures = await self.figures()
         self.assertEqual((figures.waiting, figures.open_turns), (2, 0))
         self.assertEqual(figures.aside, {"rejected": 1})
-        # What got new ids has not been tried under them.
-        self.assertEqual((await self.outbox.drop_chat(A))[1], [])
 
     async def test_edit_that_takes_nothing_changes_nothing(self) -> None:
         await self.three_windows()
         before = await self.outbox.windows(A)
-        self.assertEqual(await self.outbox.edit_chat(A, list), (0, []))
+        self.assertEqual(await self.outbox.edit_chat(WISH, list), 0)
+        self.assertEqual(await self.outbox.windows(A), before)
+        self.assertEqual(await self.outbox.erasures(), [])
+
+    async def test_edit_without_its_note_does_not_happen(self) -> None:
+        disk = Disk()
+        self.outbox = self.open(disk=disk)
+        await self.three_windows()
+        before = await self.outbox.windows(A)
+        disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
+        for change in (
+            self.outbox.edit_chat(WISH, lambda lines: lines[:1]),
+            self.outbox.drop_chat(WISH),
+            self.outbox.replace_document(WISH, "old", before[0].header, before[0].turns),
+        ):
+            with self.assertRaises(sqlite3.Error):
+                await change
+        disk.fault = None
         self.assertEqual(await self.outbox.windows(A), before)
 
     async def test_edited_open_window_is_added_to(self) -> None:
         await self.add("1", "2")
-        await self.outbox.edit_chat(A, lambda lines: [x for x in lines if ": 1" not in x.text])
+        (before,) = await self.outbox.windows(A)
+        await self.outbox.edit_chat(WISH, lambda lines: [x for x in lines if ": 1" not in x.text])
+        # It was never sent: the delivery, which waits for its quiet, still knows it.
+        self.assertEqual((await self.outbox.windows(A))[0].document_id, before.document_id)
         self.assertEqual(await self.add("3"), [True])
         self.assertEqual((await self.drain())[-1], "3")
 
@@ -325,24 +318,40 @@ class ChatTest(OutboxCase):
 
 
 class ErasureTest(OutboxCase):
-    ERASURE = Erasure(A, ("t1", "t2", "t3", A), "profile", ("d1", "d2"), whole=True)
+    """Wishes survive until they are done, each document for itself."""
+
+    ERASURE = dataclasses.replace(WISH, documents=("d1", "d2"), whole=True)
 
     async def test_kept_over_a_restart_until_it_ends(self) -> None:
         self.assertEqual(await self.outbox.erasures(), [])
-        await self.outbox.keep_erasure(self.ERASURE)
+        await self.outbox.note_erasure(self.ERASURE)
         other = dataclasses.replace(self.ERASURE, chat=B, documents=())
-        await self.outbox.keep_erasure(other)
+        await self.outbox.note_erasure(other)
         again = self.open()
         self.assertEqual(await again.erasures(), [self.ERASURE, other])
-        await again.end_erasure(A)
-        await again.end_erasure("gone")
+        await again.end_documents(A, ["d1", "d2", "gone"])
+        self.assertEqual((await again.erasures())[0].documents, ())
+        await again.end_whole(A)
+        await again.end_whole("gone")
         self.assertEqual(await self.outbox.erasures(), [other])
 
-    async def test_one_for_each_chat(self) -> None:
-        await self.outbox.keep_erasure(self.ERASURE)
-        later = dataclasses.replace(self.ERASURE, whole=False)
-        await self.outbox.keep_erasure(later)
-        self.assertEqual(await self.outbox.erasures(), [later])
+    async def test_what_is_noted_meanwhile_stays(self) -> None:
+        await self.outbox.note_erasure(self.ERASURE)
+        await self.outbox.note_erasure(dataclasses.replace(WISH, documents=("d2", "d3")))
+        await self.outbox.end_whole(A)
+        await self.outbox.end_documents(A, self.ERASURE.documents)
+        expected = dataclasses.replace(WISH, documents=("d3",))
+        self.assertEqual(await self.outbox.erasures(), [expected])
+
+    async def test_nothing_of_an_erased_chat_is_sent(self) -> None:
+        await self.add("1", urgent=True)
+        await self.add("2", chat=B, urgent=True)
+        await self.outbox.note_erasure(self.ERASURE)
+        self.assertEqual(words(await self.next()), ["2"])
+        self.assertTrue(await self.outbox.is_erasing(A))
+        self.assertFalse(await self.outbox.is_erasing(B))
+        await self.outbox.end_whole(A)
+        self.assertEqual(words(await self.next()), ["1"])
 
 
 class CountsTest(OutboxCase):
@@ -462,15 +471,16 @@ class FilesTest(OutboxCase):
         self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
 
     async def test_power_cut_takes_nothing_back_that_was_synced(self) -> None:
-        """Without its log, which a power cut may lose, the database has what was synced."""
+        """What is committed is in the log, and the disk is asked to have all of it."""
         await self.add("1", "2", "3")
+        synced: list[int] = []
+        with mock.patch.object(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino)):
+            await self.outbox.sync()
+        log = self.path.with_name(self.path.name + "-wal")
+        self.assertEqual(synced, [log.stat().st_ino, self.folder.stat().st_ino])
+
+    async def test_sync_before_any_use(self) -> None:
         await self.outbox.sync()
-        await self.add("4", "5", "6")
-        with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(self.path, folder)
-            self.outbox = Outbox(Path(folder), every_n_turns=3)
-            self.assertEqual(await self.drain(), ["1", "2", "3"])
-            await self.outbox.aclose()
 
     async def test_a_slow_disk_keeps_no_commit_waiting(self) -> None:
         disk = Disk()

@@ -49,7 +49,8 @@ class WordingTest(unittest.TestCase):
             *get_args(Problem),
             *from_http,
             *("query_too_long", "unreachable", "timeout", "bad_answer"),  # of HindsightError
-            *("deadline", "disk", "daily_cap"),  # of recalls and of the delivery
+            *("deadline", "disk", "newer_file", "daily_cap"),  # of recalls and of the delivery
+            *("unreadable",),  # of the outbox
             *("erasing", "no_model"),
         ]
         for reason in reasons:
