@@ -97,7 +97,9 @@ def assemble(
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock)
-    outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
+    outbox = outbox or Outbox(
+        folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
+    )
     delivery = Delivery(
         outbox,
         client,

@@ -22,8 +22,9 @@ from .hindsight_types import (
     RequestRejectedError,
     RetryLaterError,
 )
-from .outbox import Erasure, Outbox, Window
+from .outbox import Edit, Outbox, Window
 from .transcript import Document, Line, TurnRecord
+from .wishes import Edited, Erasure
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -233,22 +234,24 @@ class Delivery:
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         async with self._saving:
-            waiting = len(self._unsaved)
-            self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
-            dropped = waiting - len(self._unsaved)
             await self._outbox.take_in_files()
-            return dropped + await self._outbox.drop_chat(erasure)
+            covered = [turn for turn in self._unsaved if turn.chat == erasure.chat]
+            dropped = await self._outbox.drop_chat(erasure)
+            self._unsaved = deque(turn for turn in self._unsaved if turn not in covered)
+            return dropped + len(covered)
 
     async def edit_chat(
-        self, erasure: Erasure, edit: Callable[[Sequence[Line]], list[Line]]
-    ) -> int:
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
+    ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
-            lines = sum(len(turn.lines) for turn in self._unsaved)
-            self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
-            removed = lines - sum(len(turn.lines) for turn in self._unsaved)
             await self._outbox.take_in_files()
-            return removed + await self._outbox.edit_chat(erasure, edit)
+            ours = [turn for turn in self._unsaved if turn.chat == erasure.chat]
+            kept = [(turn, edit(turn.lines)) for turn in ours]
+            edited = await self._outbox.edit_chat(erasure, edit, documents)
+            self._unsaved = deque(_edited(self._unsaved, kept))
+            gone = sum(len(turn.lines) - len(lines) for turn, lines in kept)
+            return replace(edited, waiting=edited.waiting + gone)
 
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
@@ -453,10 +456,10 @@ class Delivery:
 
 
 def _edited(
-    turns: Iterable[TurnRecord], chat: str, edit: Callable[[Sequence[Line]], list[Line]]
+    turns: Iterable[TurnRecord], kept: Sequence[tuple[TurnRecord, list[Line]]]
 ) -> Iterator[TurnRecord]:
-    """The same turns, those of a chat with the lines that stay, if any do."""
+    """The same turns, some with the lines that stay, if any do."""
     for turn in turns:
-        lines = tuple(edit(turn.lines)) if turn.chat == chat else turn.lines
+        lines = next((lines for one, lines in kept if one is turn), turn.lines)
         if lines:
-            yield replace(turn, lines=lines)
+            yield replace(turn, lines=tuple(lines))

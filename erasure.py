@@ -28,9 +28,10 @@ from .hindsight_types import (
     Operation,
     RequestRejectedError,
 )
-from .outbox import Edited, Erasure, Outbox
+from .outbox import Outbox
 from .scope import Scope
 from .transcript import Document, Line, keep
+from .wishes import Edited, Erasure
 
 WIPE_SECONDS = 120.0
 WIPE_PAUSE_SECONDS = 2.0
@@ -305,11 +306,12 @@ class Eraser:
         None where the server lets nobody see it: what is stored can be deleted all the same.
         """
         try:
-            return [one for one in await self._operations(_WORKING) if erasure.concerns(one.document_id)]
+            found = await self._operations(_WORKING)
         except AccessRefusedError as error:
             if error.status != _FORBIDDEN:
                 raise
             return None
+        return [one for one in found if erasure.concerns(one.document_id)]
 
     async def _cancel(self, erasure: Erasure, working: Collection[Operation]) -> Erasure:
         """Cancels what would write nothing but what is to vanish, and notes its documents."""

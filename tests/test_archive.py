@@ -74,6 +74,7 @@ class ArchiveCase(BankCase):
             self.client,
             self.outbox,
             self.delivery,
+            clock=self.clock,
             profile_id=lambda scope: f"p{scope.chat[:8]}",
         )
         self.clock.sleeper = self.sleep
