@@ -23,12 +23,14 @@ class HindsightError(Exception):
     Attributes:
         reason: A short English code such as `unauthorized`, the key of its sentence in `texts`.
         status: The HTTP status, or None where there was no answer.
+        local: The cause is on this side, so that nothing is told of the server.
     """
 
-    def __init__(self, reason: str, status: int | None = None) -> None:
+    def __init__(self, reason: str, status: int | None = None, *, local: bool = False) -> None:
         super().__init__(f"{reason} ({status})" if status else reason)
         self.reason = reason
         self.status = status
+        self.local = local
 
 
 class RetryLaterError(HindsightError):
@@ -39,9 +41,14 @@ class RetryLaterError(HindsightError):
     """
 
     def __init__(
-        self, reason: str, status: int | None = None, after_seconds: float | None = None
+        self,
+        reason: str,
+        status: int | None = None,
+        after_seconds: float | None = None,
+        *,
+        local: bool = False,
     ) -> None:
-        super().__init__(reason, status)
+        super().__init__(reason, status, local=local)
         self.after_seconds = after_seconds
 
 
@@ -167,18 +174,101 @@ class StoredDocument:
 
 
 @dataclass(frozen=True)
+class ListedDocument:
+    """What a list tells of a document.
+
+    Attributes:
+        document_id: Its id.
+        tags: In no particular order.
+        timestamp: When its first line was said, as it was retained.
+        created_at: When the server wrote it, aware, or None.
+        metadata: As it was retained.
+    """
+
+    document_id: str
+    tags: frozenset[str]
+    timestamp: str
+    created_at: datetime | None
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """Part of a list of documents.
+
+    Attributes:
+        documents: Those of this page.
+        total: How many there are on all pages.
+        length: How many rows the server gave; the next page begins after so many.
+    """
+
+    documents: tuple[ListedDocument, ...]
+    total: int
+    length: int
+
+
+@dataclass(frozen=True)
 class Operation:
-    """A piece of work in the server's queue.
+    """A piece of work in the server's queue, or a record of it.
+
+    A retain is a `batch_retain` under the id that it was sent with, and below that a `retain`,
+    which has an id of its own and keeps the whole text as long as the record is there.
 
     Attributes:
         operation_id: Its id.
         document_id: The document that it writes, or empty.
         status: `pending`, `processing`, `completed`, `failed` or `cancelled`.
+        kind: `retain`, `batch_retain`, `consolidation` or the like.
+        failure: Why it failed, or failed so far; the key of a sentence, or empty.
+        created_at: When it was queued, aware, or None.
+        children: Ids of the operations below it, where the server tells.
     """
 
     operation_id: str
     document_id: str
     status: str
+    kind: str = ""
+    failure: str = ""
+    created_at: datetime | None = None
+    children: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BankStats:
+    """Figures of a whole bank, up to a minute old.
+
+    Attributes:
+        documents: Stored documents.
+        memories: Facts and conclusions.
+        pending_operations: What waits in the server's queue.
+        failed_operations: What failed there; each failed retain counts twice.
+        pending_consolidation: Facts that wait for being concluded from.
+        failed_consolidation: Facts that this failed for.
+    """
+
+    documents: int = 0
+    memories: int = 0
+    pending_operations: int = 0
+    failed_operations: int = 0
+    pending_consolidation: int = 0
+    failed_consolidation: int = 0
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """Model calls of a whole bank as its server counts them.
+
+    Attributes:
+        calls: How many.
+        errors: How many of them failed.
+        input_tokens: Tokens sent to the model.
+        output_tokens: Tokens that it wrote.
+    """
+
+    calls: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,9 @@ from urllib.parse import quote
 import httpx
 import plugin
 import yaml
-from astrbot_plugin_hindsight_memory.hindsight_client import (
-    MAX_OPERATIONS,
-    MAX_RECALLS,
-    MAX_RETRY_AFTER_SECONDS,
-    PAGE_SIZE,
-    VERSION,
-    HindsightClient,
-)
+from astrbot_plugin_hindsight_memory.hindsight_bank import MAX_OPERATIONS, PAGE_SIZE
+from astrbot_plugin_hindsight_memory.hindsight_client import MAX_RECALLS, HindsightClient
+from astrbot_plugin_hindsight_memory.hindsight_http import MAX_RETRY_AFTER_SECONDS, VERSION
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     NO_OPTIONS,
     AccessRefusedError,
@@ -519,7 +514,10 @@ class ListsTest(ClientCase):
         self.assertEqual(await self.client.config(), {})
 
     async def test_operations_on_all_pages(self) -> None:
-        rows = [{"id": f"o{n}", "document_id": None if n else "d"} for n in range(PAGE_SIZE)]
+        rows = [
+            {"id": f"o{n}", "document_id": None if n else "d", "status": "pending"}
+            for n in range(PAGE_SIZE)
+        ]
         pages = [{"operations": rows}, {"operations": [*rows[:1], "text"]}]
         self.server.script.extend(reply(content=page) for page in pages)
         found = await self.client.operations("pending")
@@ -660,7 +658,7 @@ class RetryAfterTest(ClientCase):
     async def after(self, value: str | None, status: int = 429, **headers: str) -> float | None:
         if value is not None:
             headers["retry_after"] = value
-        error = await self.failure(reply(status, **headers))
+        error = await self.failure(reply(status, **headers), call=self.client.check)
         self.assertIsInstance(error, RetryLaterError)
         assert isinstance(error, RetryLaterError)
         return error.after_seconds
@@ -759,7 +757,7 @@ class ConnectionTest(ClientCase):
     async def test_other_faults_are_not_repeated(self) -> None:
         for fault, reason in (
             (httpx.ConnectError("refused"), "unreachable"),
-            (httpx.ProxyError("proxy"), "unreachable"),
+            (httpx.ProxyError("proxy"), "proxy_error"),
             (httpx.DecodingError("gzip"), "unreachable"),
             (httpx.ConnectTimeout("slow"), "timeout"),
             (httpx.ReadTimeout("slow"), "timeout"),
