@@ -18,6 +18,7 @@ from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
+from .handover import Work
 from .hindsight_client import HindsightClient
 from .memory import ChatMemory
 from .model_tools import ModelTools
@@ -44,6 +45,7 @@ class Parts:
         status: Figures of all parts.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
+        work: Commands and tools under way.
     """
 
     settings: Settings
@@ -56,6 +58,7 @@ class Parts:
     status: Status
     commands: Commands
     tools: ModelTools
+    work: Work
 
 
 def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
@@ -132,7 +135,7 @@ def assemble(
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    lists = NumberedLists()
+    lists, work = NumberedLists(), Work()
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
@@ -145,10 +148,13 @@ def assemble(
         memory=memory,
         status=status,
         limit=limit,
+        work=work,
         members_may_manage=may_manage,
     )
-    tools = ModelTools(memory, state, delivery, status, limit)
-    return Parts(settings, state, client, stored, outbox, delivery, memory, status, commands, tools)
+    tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
+    return Parts(
+        settings, state, client, stored, outbox, delivery, memory, status, commands, tools, work
+    )
 
 
 def _stored(

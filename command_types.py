@@ -58,7 +58,7 @@ class Caller:
         texts: The wording in the caller's language.
         now: Aware, in the local timezone.
         speaker: The caller by name and pseudonym.
-        person_id: The platform's id, for the opt-out alone.
+        person_id: The platform's id, for the opt-out alone; empty where it is nobody's own.
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
     """
@@ -131,6 +131,8 @@ class Command:
         rights: Who may use it in a group.
         needs: What must be there.
         is_limited: So often a minute and person.
+        is_personal: Concerns the lines of the caller, who must be somebody.
+        working: What is said where it takes longer.
     """
 
     name: str
@@ -141,6 +143,8 @@ class Command:
     rights: Rights = "all"
     needs: Needs = "nothing"
     is_limited: bool = False
+    is_personal: bool = False
+    working: str = "working"
 
 
 class CommandSet(Protocol):

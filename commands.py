@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from .cleaning import neutralise, shorten
 from .command_types import Caller, ChatRequest, Command, PersonKey, Request, Stored, first_word
 from .delivery import DISK_ERRORS
+from .handover import Work
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
 from .rate_limit import RateLimit
@@ -31,6 +32,7 @@ class Commands:
         memory: Tells whether a chat has memory.
         status: Says why there is no memory.
         limit: Shared with the model's tools.
+        work: Knows what is under way.
         members_may_manage: A setting.
     """
 
@@ -42,12 +44,14 @@ class Commands:
         memory: ChatMemory,
         status: Status,
         limit: RateLimit[PersonKey],
+        work: Work,
         members_may_manage: bool,
     ) -> None:
         self._stored = stored
         self._memory = memory
         self._status = status
         self._limit = limit
+        self._work = work
         self._members_may_manage = members_may_manage
         self._table = (*table, Command("help", "帮助", self._help, elsewhere=self._help))
 
@@ -61,20 +65,19 @@ class Commands:
         Yields:
             The answer; before it, where it takes longer, a word that it is being worked on.
         """
-        task = asyncio.create_task(self._answer(caller, words))
+        name, argument = first_word(words)
+        command = self._find(name.lower())
+        work = self._answer(caller, command, argument) if command else self._unknown(caller, name)
+        task = self._work.start(work, ended=caller.texts("ended"))
         try:
             done, _ = await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
             if not done:
-                yield caller.texts("working")
+                yield caller.texts(command.working if command else "working")
             yield await task
         finally:
             task.cancel()
 
-    async def _answer(self, caller: Caller, words: str) -> str:
-        name, argument = first_word(words)
-        command = self._find(name.lower())
-        if command is None:
-            return self._help_text(caller.texts, name)
+    async def _answer(self, caller: Caller, command: Command, argument: str) -> str:
         refusal = self._refusal(caller, command)
         return refusal or await self._run(command, Request(caller, argument))
 
@@ -90,6 +93,8 @@ class Commands:
             command.needs == "memory" or (command.needs == "stored" and reason not in _SWITCHED_OFF)
         ):
             return self._status.no_memory(caller.scope, caller.texts)
+        if command.is_personal and not caller.person_id:
+            return caller.texts("needs_person")
         if command.is_limited and not self._limit.may_use(caller.key):
             return caller.texts("too_often", number=self._limit.per_minute)
         return ""
@@ -115,6 +120,9 @@ class Commands:
         except DISK_ERRORS:
             return texts("disk")
         return self._status.no_memory(caller.scope, texts)
+
+    async def _unknown(self, caller: Caller, name: str) -> str:
+        return self._help_text(caller.texts, name)
 
     async def _help(self, request: Request) -> str:
         return self._help_text(request.texts)

@@ -24,7 +24,7 @@ from .hindsight_types import AccessRefusedError, HindsightError, RecalledMemory,
 from .memory import ChatMemory
 from .numbered import NumberedLists, described
 from .recent import Recent
-from .scope import UNKNOWN_PERSON, Scope, ScopeState
+from .scope import Scope, ScopeState
 from .texts import Texts
 
 CODE_SECONDS = 60.0
@@ -76,7 +76,14 @@ class Correcting:
                 is_limited=True,
             ),
             Command("forget", "忘记", self._forget, has_argument=True, needs="stored"),
-            Command("forgetme", "忘记我", self._forgetme, needs="stored"),
+            Command(
+                "forgetme",
+                "忘记我",
+                self._forgetme,
+                needs="stored",
+                is_limited=True,
+                is_personal=True,
+            ),
             Command(
                 "wipe", "清空", self._wipe, has_argument=True, rights="managers", needs="stored"
             ),
@@ -147,11 +154,11 @@ class Correcting:
 
     def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""
-        own = request.caller.speaker.pseudonym
-        may_manage = request.caller.is_manager or self._members_may_manage
-        return may_manage or (
-            own != UNKNOWN_PERSON and all(line.pseudonym == own for line in lines)
-        )
+        caller = request.caller
+        if caller.is_manager or self._members_may_manage:
+            return True
+        own = caller.speaker.pseudonym
+        return bool(caller.person_id) and all(line.pseudonym == own for line in lines)
 
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""

@@ -57,10 +57,20 @@ class Seeing:
             ),
             Command("why", "为什么", self._why, needs="stored"),
             Command("list", "列表", self._list, has_argument=True, needs="stored"),
-            Command("ask", "提问", self._ask, has_argument=True, needs="memory", is_limited=True),
+            Command(
+                "ask",
+                "提问",
+                self._ask,
+                has_argument=True,
+                needs="memory",
+                is_limited=True,
+                working="working_ask",
+            ),
             Command("profile", "概况", self._profile, needs="memory", is_limited=True),
-            Command("export", "导出", self._export, rights="managers", needs="stored"),
-            Command("stats", "统计", stats, elsewhere=stats, has_argument=True),
+            Command(
+                "export", "导出", self._export, rights="managers", needs="stored", is_limited=True
+            ),
+            Command("stats", "统计", stats, elsewhere=stats, has_argument=True, is_limited=True),
         )
 
     async def _show_status(self, request: Request) -> str:

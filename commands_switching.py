@@ -29,8 +29,16 @@ class Switching:
     def commands(self) -> Sequence[Command]:
         """Rows of the table."""
         return (
-            Command("optout", "退出", self._optout, has_argument=True, needs="stored"),
-            Command("optin", "加入", self._optin, needs="stored"),
+            Command(
+                "optout",
+                "退出",
+                self._optout,
+                has_argument=True,
+                needs="stored",
+                is_limited=True,
+                is_personal=True,
+            ),
+            Command("optin", "加入", self._optin, needs="stored", is_personal=True),
             Command("pause", "暂停", self._pause, has_argument=True, rights="managers"),
             Command("on", "开启", self._on, rights="managers"),
             Command("off", "关闭", self._off, rights="managers"),

@@ -47,7 +47,8 @@ quarters of the plugin's CPU time, which the replies then lacked.
 """
 
 MAX_LISTED = 8000
-REFLECT_SECONDS = 90.0
+REFLECT_SECONDS = 300.0
+"""A model at work; so long the official client waits too."""
 PROFILE_TOKENS = 512
 PROFILE_REFRESH_SECONDS = 600
 

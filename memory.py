@@ -206,7 +206,7 @@ class ChatMemory:
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
-        self._forgotten: Counter[str] = Counter()
+        self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
@@ -238,6 +238,10 @@ class ChatMemory:
     def skipped(self, scope: Scope) -> Skip | None:
         """Why nothing was recalled for the latest message of this chat, if so."""
         return self._skipped.get(scope.chat)
+
+    def is_outdated(self, message: Message) -> bool:
+        """Whether what was recalled for a message may hold what was forgotten after it came."""
+        return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
@@ -321,7 +325,7 @@ class ChatMemory:
 
         What a recall or a reading of the profile that has begun will bring is dropped with it.
         """
-        self._forgotten[scope.chat] += 1
+        self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
         for person in [key for key in self._previous if key[0] == scope.chat]:
@@ -377,7 +381,7 @@ class ChatMemory:
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
         """One recall under the deadline; every failure ends as an empty text, counted."""
-        started, forgotten = self._clock.monotonic(), self._forgotten[message.scope.chat]
+        started = self._clock.monotonic()
         report = RecallReport(message.at, query)
         try:
             async with asyncio.timeout(self._settings.recall.timeout_seconds):
@@ -394,7 +398,7 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
-        if forgotten != self._forgotten[message.scope.chat]:
+        if self.is_outdated(message):
             return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
@@ -458,11 +462,10 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        forgotten = self._forgotten[message.scope.chat]
         with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            if forgotten == self._forgotten[message.scope.chat]:
+            if not self.is_outdated(message):
                 self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 Language = Literal["zh", "en"]
+
+COMMAND = "/hindsight"
+"""What the command is called in `WORDING`."""
+
+_BRACE = re.compile(r"[{}]")
 
 
 def choose_language(setting: str, locale: str = "") -> Language:
@@ -25,10 +31,16 @@ def in_both(key: str) -> str:
 
 
 class Texts:
-    """The wording in one language; call it with a key of `WORDING` and the values to fill in."""
+    """The wording in one language; call it with a key of `WORDING` and the values to fill in.
 
-    def __init__(self, language: Language) -> None:
+    Args:
+        language: Which one.
+        command: What the command is called at present, with its prefix.
+    """
+
+    def __init__(self, language: Language, *, command: str = COMMAND) -> None:
         self.language = language
+        self._command = command
         self._column = 0 if language == "zh" else 1
 
     def __call__(self, key: str, **values: object) -> str:
@@ -37,13 +49,17 @@ class Texts:
         Raises:
             KeyError: There is no such key, or a value is missing.
         """
-        return WORDING[key][self._column].format(**values)
+        wording = WORDING[key][self._column]
+        if self._command != COMMAND:
+            wording = wording.replace(COMMAND, _BRACE.sub(r"\g<0>\g<0>", self._command))
+        return wording.format(**values)
 
 
 WORDING: Final[dict[str, tuple[str, str]]] = {
     # What AstrBot's page says of the hooks and the command.
     "about_waiting": ("开始召回，不等结果", "Starts the recall, without waiting for it"),
     "about_request": ("把召回的记忆放进请求", "Puts what was recalled into the request"),
+    "about_begin": ("留意回答将出现的位置", "Notes where the answer will stand"),
     "about_follow_up": ("留意回答途中追加的话", "Notes what is added while the bot works"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
@@ -252,6 +268,22 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "it and reload the plugin; without one, delete the file (older memories become "
         "unreachable).",
     ),
+    "salt_forbidden": (
+        "没有权限读取 salt.txt（可能是容器换了用户），记忆已全部停用。文件没有坏："
+        "请把它的所有者或权限改回来（机器人的用户要能读写数据目录），然后重载插件。",
+        "There is no permission to read salt.txt (does the container run as another user?), so "
+        "memory is off everywhere. The file is not damaged: give it back its owner or "
+        "permissions (the bot's user must be able to read and write the data directory), then "
+        "reload the plugin.",
+    ),
+    "state_forbidden": (
+        "没有权限读取 scope_state.json（可能是容器换了用户），记忆已全部停用。文件没有坏："
+        "请把它的所有者或权限改回来（机器人的用户要能读写数据目录），然后重载插件。",
+        "There is no permission to read scope_state.json (does the container run as another "
+        "user?), so memory is off everywhere. The file is not damaged: give it back its owner or "
+        "permissions (the bot's user must be able to read and write the data directory), then "
+        "reload the plugin.",
+    ),
     "salt_changed": (
         "salt.txt 与 scope_state.json 不是一套，无法认出哪些聊天关闭过记忆，因此已全部停用。"
         "请恢复原来的 salt.txt；若要放弃旧记录，删除 scope_state.json。然后重载插件。",
@@ -308,6 +340,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     # Commands.
     "working": ("正在处理，请稍候……", "Working on it, one moment…"),
+    "working_ask": (
+        "正在根据记忆思考，可能要一两分钟，请稍候……",
+        "Thinking about it, which may take a minute or two…",
+    ),
+    "ended": (
+        "插件正在重载，这一步没有做完。请过几秒再试一次。",
+        "The plugin is being reloaded, so this was not finished. Try again in a few seconds.",
+    ),
     "help_title": ("Hindsight 长期记忆，可用的命令：", "Hindsight memory, commands:"),
     "help_unknown": ("没有“{name}”这个命令。", 'There is no command "{name}".'),
     "help_line": (
@@ -352,6 +392,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "needs_admins": (
         "这个命令需要机器人管理员来执行。",
         "This command needs an admin of the bot.",
+    ),
+    "needs_person": (
+        "平台没有告诉机器人你是谁（匿名），分不清哪些话是你说的，所以这个命令不能用。"
+        "请不要匿名，再发一次。",
+        "The platform does not tell who you are (anonymous), so what is yours cannot be told "
+        "from what others said, and this command cannot be used. Send it again under your name.",
     ),
     "too_often": (
         "每人每分钟最多 {number} 次，请稍后再试。",

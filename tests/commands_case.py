@@ -55,7 +55,7 @@ class CommandsCase(BankCase):
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
         self.memory, self.status = parts.memory, parts.status
-        self.commands, self.tools = parts.commands, parts.tools
+        self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
         self.addAsyncCleanup(self.delivery.aclose)

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
+from astrbot_plugin_hindsight_memory.bot_names import BotNames
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.settings import PrivacySettings
 from astrbot_plugin_hindsight_memory.texts import Texts
-from support import HASHER, make_settings, scope_of
+from support import HASHER, Clock, make_settings, scope_of
 
 BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
 Kind = StrEnum(
@@ -101,7 +102,7 @@ def reader_of(
         scope_of(origin_of(event)),
         HASHER,
         Texts(language),
-        bot_name=(bot_names or BotNames()).name(event),
+        bot_name=(bot_names or BotNames(Clock())).name(event),
         privacy=_privacy_settings(**privacy),
         opted_out=lambda person: person in opted_out,
     )

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import sqlite3
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import httpx
@@ -22,6 +22,7 @@ from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
 from astrbot_plugin_hindsight_memory.numbered import NumberedLists
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Speaker
 from commands_case import (
     ANN,
     AT,
@@ -59,9 +60,10 @@ NAMES = {
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
 OF_ADMINS = ("retry", "setup", "setup apply", "stats json")
-LIMITED = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
-WHILE_ON = LIMITED
+WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
 """What needs a memory that is switched on; the rest works on what is stored."""
+LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
+OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
 WITH_MEMORY = (
     *("recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 1", "forgetme"),
     *("optout", "optin", "wipe", "export", "setup"),
@@ -241,18 +243,19 @@ class RightsTest(CommandsCase):
 
 class LimitTest(CommandsCase):
     async def test_so_many_a_minute(self) -> None:
-        self.build(commands={"per_minute": 4})
+        number = len(LIMITED)
+        self.build(commands={"per_minute": number})
         for words in LIMITED:
-            self.assertNotEqual(await self.ask(words), Texts("zh")("too_often", number=4))
+            self.assertNotEqual(await self.ask(words), Texts("zh")("too_often", number=number))
         for words in LIMITED:
             for language in LANGUAGES:
                 with self.subTest(words=words, language=language):
                     answer = await self.ask(words, language=language)
-                    self.assertEqual(answer, Texts(language)("too_often", number=4))
+                    self.assertEqual(answer, Texts(language)("too_often", number=number))
         self.clock.now += 59.9
-        self.assertEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=4))
+        self.assertEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
         self.clock.now += 0.1
-        self.assertNotEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=4))
+        self.assertNotEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
 
     async def test_each_person_in_each_chat(self) -> None:
         self.build(commands={"per_minute": 1})
@@ -264,7 +267,7 @@ class LimitTest(CommandsCase):
 
     async def test_other_commands_are_not_limited(self) -> None:
         self.build(commands={"per_minute": 1})
-        for name in ("list", "why", "status", "stats", "help", "optin"):
+        for name in ("list", "why", "status", "help", "optin"):
             for _ in range(3):
                 self.assertNotEqual(await self.ask(name), Texts("zh")("too_often", number=1))
 
@@ -277,7 +280,90 @@ class LimitTest(CommandsCase):
         self.assertEqual(len(self.bank.requests), number)
 
 
+class PersonTest(CommandsCase):
+    """Whoever has no id of their own decides for nobody else."""
+
+    nobody: ClassVar[dict[str, Any]] = {
+        "person_id": "",
+        "speaker": Speaker("匿名成员", "#0a0b0c"),
+        "is_manager": False,
+    }
+
+    async def test_person_without_an_id_is_refused_and_nothing_happens(self) -> None:
+        theirs = f"匿名成员#0a0b0c {AT}: 我喜欢喝绿茶"
+        self.bank.store(self.scope(), theirs)
+        before = (self.folder / STATE_FILE).read_text()
+        for words in OF_PERSONS:
+            await self.expect(words, "needs_person", **self.nobody)
+        self.assertEqual((self.folder / STATE_FILE).read_text(), before)
+        self.assertEqual(self.bank.requests, [])
+        await self.ask("list", **self.nobody)
+        await self.expect("forget 1", "needs_managers", **self.nobody)
+        self.assertEqual(self.bank.texts(self.scope()), [theirs])
+
+    async def test_person_without_an_id_may_do_the_rest(self) -> None:
+        self.bank.store(self.scope(), TEA)
+        for words in ("recall 茶", "list", "why", "status", "help"):
+            answer = await self.ask(words, **self.nobody)
+            self.assertNotEqual(answer, Texts("zh")("needs_person"))
+
+
+class EndingTest(CommandsCase):
+    """What is under way while the plugin ends."""
+
+    async def test_commands_and_tools_that_end_in_time_are_waited_for(self) -> None:
+        self.bank.gate.clear()
+        tasks = [asyncio.create_task(self.ask("recall 茶"))]
+        tasks.append(asyncio.create_task(self.tools.answer("recall", self.caller(), "茶")))
+        await until(lambda: self.bank.waiting == 2)
+        finishing = asyncio.create_task(self.work.finish(60))
+        await asyncio.sleep(0)
+        self.bank.gate.set()
+        await finishing
+        texts = Texts("zh")
+        answers = [await task for task in tasks]
+        self.assertEqual(answers, [texts("recall_empty"), texts("tool_nothing")])
+
+    async def test_what_takes_longer_ends_with_a_sentence(self) -> None:
+        for language in LANGUAGES:
+            self.build()
+            self.bank.gate.clear()
+            caller = self.caller(texts=Texts(language))
+            tasks = [asyncio.create_task(self.answers("export", caller))]
+            tasks.append(asyncio.create_task(self.answers("remember 我喜欢茶", caller)))
+            tool = asyncio.create_task(self.tools.answer("recall", caller, "茶"))
+            await until(lambda: self.bank.waiting == 3)
+            await self.work.finish(0)
+            ended = Texts(language)("ended")
+            self.assertEqual([await task for task in tasks], [[ended]] * 2)
+            self.assertEqual(await tool, ended)
+            self.bank.gate.set()
+
+    async def test_tool_says_that_it_remembered_only_what_is_on_disk(self) -> None:
+        reached, go_on = self.disk.stall()
+        telling = asyncio.create_task(self.tools.answer("remember", self.caller(), "爱喝茶"))
+        await reached()
+        await self.work.finish(0)
+        self.assertEqual(await telling, Texts("zh")("ended"))
+        go_on()
+
+    async def test_nobody_waits_any_more(self) -> None:
+        self.bank.gate.clear()
+        asking = asyncio.create_task(self.ask("recall 茶"))
+        await until(lambda: self.bank.waiting)
+        asking.cancel()
+        await until(lambda: self.bank.cancelled)
+        await self.work.finish(60)
+
+
 class PatienceTest(CommandsCase):
+    async def test_a_model_at_work_is_announced_as_such(self) -> None:
+        self.enterContext(mock.patch.object(commands_module, "PATIENCE_SECONDS", 0.0))
+        self.bank.gate.clear()
+        answers = self.commands.answer(self.caller(), "ask 茶？")
+        self.assertEqual(await anext(answers), Texts("zh")("working_ask"))
+        await answers.aclose()
+
     async def test_slow_answer_is_announced(self) -> None:
         self.enterContext(mock.patch.object(commands_module, "PATIENCE_SECONDS", 0.0))
         for language in LANGUAGES:
@@ -1029,10 +1115,10 @@ class ToolTest(CommandsCase):
     """Whatever happens, the model gets a text, and never one of another chat."""
 
     async def tell(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.tools.recall(self.caller(scope, **changes), text)
+        return await self.tools.answer("recall", self.caller(scope, **changes), text)
 
     async def store(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.tools.remember(self.caller(scope, **changes), text)
+        return await self.tools.answer("remember", self.caller(scope, **changes), text)
 
     async def test_recall(self) -> None:
         self.bank.store(self.scope(), TEA)

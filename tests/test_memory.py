@@ -662,7 +662,7 @@ class ForgetChatTest(MemoryCase):
     async def test_recall_under_way_brings_nothing_back(self) -> None:
         self.server.otherwise = lambda _: reply(content=recall_results("茶", scope=self.private))
         self.server.gate.clear()
-        recall = self.memory.start_recall(self.message())
+        recall = self.memory.start_recall(self.message(began=self.clock.now))
         assert recall
         await until(lambda: self.server.waiting)
         self.memory.forget_chat(self.private)
@@ -783,7 +783,7 @@ class ProfileTest(MemoryCase):
 
     async def test_one_that_is_being_read_is_dropped_with_the_chat(self) -> None:
         self.may_read.clear()
-        await self.recall()
+        await self.recall(began=self.clock.now)
         await until(lambda: self.reads)
         self.memory.forget_chat(self.private)
         self.may_read.set()

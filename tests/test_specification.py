@@ -29,7 +29,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin
-from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
+from astrbot_plugin_hindsight_memory.bot_names import BotNames
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.scope import (
     SALT_BYTES,
@@ -84,7 +85,7 @@ class Chat:
         self._server = server
         self._clock = Clock()
         self._started = self._clock.now
-        self._bot_names = BotNames()
+        self._bot_names = BotNames(self._clock)
         self._settings = make_settings(**case.get("settings", {}))
         self._records: list[TurnRecord] = []
 
