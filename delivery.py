@@ -227,9 +227,9 @@ class Delivery:
         self._paused.discard(chat)
         self._wake.set()
 
-    def is_paused(self, chat: str) -> bool:
-        """Whether nothing of a chat is sent at the moment."""
-        return chat in self._paused
+    def wake(self) -> None:
+        """Looks at once for what may be sent."""
+        self._wake.set()
 
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""

@@ -168,8 +168,8 @@ class Eraser:
             except HindsightError as error:
                 return Removed(waiting=waiting, is_done=False, failure=error.reason)
 
-    async def opted_out(self, scope: Scope, pseudonym: str) -> None:
-        """Keeps what a person has begun to say, and is not answered yet, from being stored."""
+    async def cut_off(self, scope: Scope, pseudonym: str) -> None:
+        """Keeps what a person has said, and is not answered yet, from being stored."""
         await self._outbox.cut_off(scope.chat, pseudonym, self._clock.monotonic())
 
     async def run(self) -> None:
@@ -213,14 +213,12 @@ class Eraser:
             return Removed(
                 edited.lines, edited.documents, edited.waiting, is_done=False, failure=error.reason
             )
-        if not done.working:
-            await self._end_wish(chat)
         return Removed(
             edited.lines + done.edited.lines,
             edited.documents + done.edited.documents,
             edited.waiting,
             done.working,
-            is_done=not done.working,
+            is_done=await self._is_done(chat, done),
             is_unchecked=done.is_unchecked,
         )
 
@@ -241,10 +239,20 @@ class Eraser:
             is_unchecked=is_unchecked,
         )
 
+    async def _is_done(self, chat: str, done: _Round) -> bool:
+        """Whether the server agrees with what was wished; then the chat is delivered again."""
+        erasure = await self._erasure(chat)
+        if erasure and erasure.is_held:
+            if not (done.is_clean if erasure.whole else not done.working):
+                return False
+            await self._end_wish(chat)
+        return True
+
     async def _end_wish(self, chat: str) -> None:
         """Lets a chat be delivered again; an eye is kept on what may be written late."""
         await self._outbox.end_wish(chat)
         self._without_people.pop(chat, None)
+        self._delivery.wake()
 
     async def _continue(self, chat: str) -> None:
         """One round in the background; a server that fails is asked again later."""
@@ -256,9 +264,9 @@ class Eraser:
             rounds = self._quiet_rounds[chat]
             is_last = rounds >= LATE_ROUNDS - 1
             done = await self._round(chat, is_thorough=erasure.is_held or is_last or not rounds)
-            if erasure.is_held and (done.is_clean if erasure.whole else not done.working):
-                await self._end_wish(chat)
-            elif not erasure.is_held and is_last and done.is_clean:
+            if erasure.is_held:
+                await self._is_done(chat, done)
+            elif is_last and done.is_clean:
                 self._quiet_rounds.pop(chat, None)
                 await self._outbox.end_erasure(chat)
 

@@ -520,7 +520,8 @@ class Outbox:
             db = self._connect(self._path)
             try:
                 prepare(db)
-                wishes.forget_earlier_boots(db, self._now())
+                with db:
+                    wishes.forget_earlier_boots(db, self._now())
                 self._count(db)
             except sqlite3.Error:
                 db.close()
