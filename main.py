@@ -147,7 +147,6 @@ class HindsightMemory(Star):
         delivery, stored = self._parts.delivery, self._parts.stored
         await delivery.start()
         if stored:
-            await stored.eraser.restore()
             self._parts.workers.start("eraser", stored.eraser.run)
         self._parts.workers.start("delivery", delivery.run)
         if self._parts.client:
