@@ -16,6 +16,7 @@ from .erasure import Eraser
 from .hindsight_client import HindsightClient
 from .memory import ChatMemory
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
@@ -34,6 +35,7 @@ class Parts:
         archive: What is stored, or None without a client.
         eraser: What must vanish, or None without a client.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
     """
@@ -46,6 +48,7 @@ class Parts:
     archive: Archive | None
     eraser: Eraser | None
     memory: ChatMemory
+    people: People
     status: Status
     commands: Commands
 
@@ -140,6 +143,7 @@ def assemble(
         archive,
         eraser,
         memory,
+        People(folder, state.hasher, logger),
         status,
         commands,
     )

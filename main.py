@@ -31,7 +31,7 @@ from .assembly import assemble
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .commands import Caller
-from .events import BotNames, EventReader, is_manager, locale_of, origin_of
+from .events import BotNames, EventReader, ids_of, is_manager, locale_of, origin_of
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
@@ -146,7 +146,7 @@ class HindsightMemory(Star):
             self._settings, folder, clock=self._clock, logger=logger, host=ASTRBOT_VERSION
         )
         self._state, self._client, self._delivery = parts.state, parts.client, parts.delivery
-        self._memory, self._commands = parts.memory, parts.commands
+        self._memory, self._commands, self._people = parts.memory, parts.commands, parts.people
         if self._state.fault or self._state.salt_lost:
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         self._add_tools()
@@ -177,6 +177,7 @@ class HindsightMemory(Star):
             logger.info("stopping before everything was sent; the rest follows at the next start")
         self._closed.set()
         await self._delivery.aclose()
+        await self._people.aclose()
         if self._client:
             await self._client.aclose()
 
@@ -247,7 +248,7 @@ class HindsightMemory(Star):
         if event.get_extra("agent_stop_requested"):  # `/stop`: the text is not an answer
             return
         _cut_echo(messages, resp)
-        answer = turn.reader.clean(resp.completion_text or "")
+        answer = turn.reader.said(resp.completion_text or "")
         if answer:
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
@@ -268,7 +269,7 @@ class HindsightMemory(Star):
 
     async def answer(self, event: AstrMessageEvent, words: str) -> AsyncIterator[str]:
         """What the command answers, see `Commands.answer`."""
-        words = self._clean(event, words)
+        words = await self._clean(event, words)
         async for answer in self._commands.answer(self._caller(event), words):
             yield answer
 
@@ -280,6 +281,7 @@ class HindsightMemory(Star):
             self._memory.skip(admitted, scope)
             event.set_extra(TURN_EXTRA, admitted)
             return None
+        await self._people.meet(admitted, ids_of(event))
         reader = self._reader(event, admitted)
         turn = Turn(reader.message(self._clock.local()), reader)
         event.set_extra(TURN_EXTRA, turn)
@@ -332,12 +334,10 @@ class HindsightMemory(Star):
         return hasher.scope(origin) if hasher else Skip.STATE_FAULT
 
     def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
-        hasher = self._state.hasher
-        assert hasher is not None  # a scope came from it
         return EventReader(
             event,
             scope,
-            hasher,
+            self._people.roster(scope),
             self._texts(event),
             bot_name=self._bot_names.name(event),
             wake_prefix=self._provider_prefix(event),
@@ -408,11 +408,12 @@ class HindsightMemory(Star):
             self.context.add_llm_tools(*tools)
 
     async def _recall_for_model(self, event: AstrMessageEvent, query: str) -> str:
-        return await self._commands.recall_for_model(self._caller(event), self._clean(event, query))
+        query = await self._clean(event, query)
+        return await self._commands.recall_for_model(self._caller(event), query)
 
     async def _remember_for_model(self, event: AstrMessageEvent, content: str) -> str:
-        caller = self._caller(event)
-        return await self._commands.remember_for_model(caller, self._clean(event, content))
+        content = await self._clean(event, content)
+        return await self._commands.remember_for_model(self._caller(event), content)
 
     async def _ask_bot_name(self, event: AstrMessageEvent) -> None:
         try:
@@ -420,9 +421,12 @@ class HindsightMemory(Star):
         except Exception:  # noqa: BLE001 - whatever a platform's client raises; only a name
             logger.debug("the platform did not tell the bot's name", exc_info=True)
 
-    def _clean(self, event: AstrMessageEvent, text: str) -> str:
+    async def _clean(self, event: AstrMessageEvent, text: str) -> str:
         scope = self._scope(event)
-        return self._reader(event, scope).clean(text) if isinstance(scope, Scope) else text
+        if not isinstance(scope, Scope):
+            return text
+        await self._people.meet(scope, ids_of(event))
+        return self._reader(event, scope).clean(text)
 
     async def _warm(self, client: HindsightClient) -> None:
         """Opens the connection before the first message needs it, and says what is wrong."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from .cleaning import as_said
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -287,7 +288,7 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
         """
-        said = Utterance(speaker, at, text)
+        said = Utterance(speaker, at, as_said(text, texts))
         header = Header.of(scope, texts, at, Speaker(texts("name_bot")))
         return TurnRecord(scope.chat, header, (said.line,), urgent=True)
 

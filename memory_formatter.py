@@ -14,9 +14,8 @@ from .cleaning import (
     BLOCK_OPEN,
     LINE_TIME,
     clean_text,
-    is_instruction,
     neutralise,
-    shorten,
+    recalled,
 )
 from .hindsight_types import RecalledMemory
 from .texts import Texts
@@ -32,8 +31,8 @@ MAX_PROFILE_CHARS = 600
 _FIRST_WIDE = 0x2E80
 """From here on a character may cost up to two tokens: CJK, kana, hangul, emoji."""
 
-_LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
-_PSEUDONYM = re.compile(r"#[0-9a-f]{6}")
+_LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6,32}")
+_PSEUDONYM = re.compile(r"#[0-9a-f]{6,32}")
 _WISH = re.compile(
     r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
     re.IGNORECASE,
@@ -72,7 +71,10 @@ def build_query(words: str, *, previous: str = "", quoted: str = "") -> str:
 
 
 def _trim(text: str) -> str:
-    return re.sub(r"\W+$", "", text)
+    end = len(text)
+    while end and not re.match(r"\w", text[end - 1]):
+        end -= 1
+    return text[:end]
 
 
 def halve_query(query: str) -> str:
@@ -132,7 +134,7 @@ def _block_lines(
     memories: Iterable[RecalledMemory], texts: Texts, timezone: tzinfo | None, profile: str
 ) -> Iterable[tuple[str, RecalledMemory | None]]:
     """The profile, then one dated line per memory, each text once."""
-    if overview := shorten(neutralise(profile), MAX_PROFILE_CHARS):
+    if overview := recalled(profile, texts, MAX_PROFILE_CHARS):
         yield texts("block_profile", text=overview), None
     seen: set[str] = set()
     for memory in memories:
@@ -144,19 +146,12 @@ def _block_lines(
 
 
 def memory_text(memory: RecalledMemory, texts: Texts) -> str:
-    """A memory as it may be shown: harmless, short, and with its speaker where that matters.
-
-    Returns:
-        The text, or an empty one for orders to the bot of which nobody knows who gave them.
-    """
-    one_line = " / ".join(filter(str.strip, memory.text.splitlines()))
-    text = shorten(neutralise(one_line), MAX_MEMORY_CHARS)
-    if is_instruction(text) and not _LABEL.search(text):
-        who = memory.speakers[0] if len(memory.speakers) == 1 else ""
-        is_known = _PSEUDONYM.fullmatch(who)
-        return texts("block_said", name=who, text=text) if is_known else ""
+    """A memory as it may be shown: harmless, short, and with its speaker where that matters."""
+    who = memory.speakers[0] if len(memory.speakers) == 1 else ""
+    is_known = _PSEUDONYM.fullmatch(who) is not None
+    text = recalled(memory.text, texts, MAX_MEMORY_CHARS, who if is_known else "")
     # A whole line begins with its speaker; a fact in other words does not tell.
-    told = memory.kind != "experience" or LINE_TIME.search(text)
+    told = memory.kind != "experience" or not text or LINE_TIME.search(text)
     return text if told else texts("block_by_assistant", text=text)
 
 
