@@ -38,11 +38,12 @@ BLOCK_CLOSE = "</hindsight_memory>"
 
 _CUT_AT = 200
 """How far back from the bound a text may be cut, so as not to cut a key or an id in two."""
+_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ue000-\uf8ff"
-    "\ufe00-\ufe0f\uffa0\ufffc\U0001d159\U000e0100-\U000e01ef\U000f0000-\U0010ffff]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164"
+    "\ufe00-\ufe0f\uffa0\ufffc\U0001d159\U000e0100-\U000e01ef]"
 )
-"""Variation selectors, blanks that Unicode takes for visible, and private use."""
+"""Variation selectors, and blanks that Unicode takes for visible."""
 _ENTITY = re.compile(r"&(#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]{1,31});")
 _HALF_ENTITY = re.compile(r"&(?=#|lt|gt|amp)", re.IGNORECASE)
 """What browsers decode without its `;`."""
@@ -53,14 +54,17 @@ _BLOCK = re.compile(
     r".*?(?:<\s*/\s*(?P=name)\s*>|\Z)\s*",
     re.DOTALL | re.IGNORECASE,
 )
-_HEX = "[0-9a-fA-FoOlI]"
-"""A hex digit, or a letter that looks like one."""
+_DIGIT, _HEX = "[0-9oOlI]", "[0-9a-fA-FoOlI]"
+"""Digits, and letters that look like some."""
 _LOOKS = str.maketrans("oli", "011")
-_NUMBER_SIGN = re.compile(rf"#\s?(?P<number>{_HEX}{{6,32}})(?=(?P<line>\s*\(\s*[0-9]{{4}}|\s*:|))")
+_NUMBER_SIGN = re.compile(
+    rf"#\s?(?P<number>{_HEX}{{6,32}})(?=(?P<line>\s*\(\s*{_DIGIT}{{4}}|\s*:|))"
+)
 """What looks like a pseudonym, and what stands behind it."""
 LINE_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
 _LINE_BRACKETS = re.compile(
-    r"\(\s*[0-9]{4}\s*-\s*[0-9]{2}\s*-\s*[0-9]{2}\s*T[^()]{0,80}\)(?=\s*:)", re.IGNORECASE
+    rf"\(\s*{_DIGIT}{{4}}\s*-\s*{_DIGIT}{{2}}\s*-\s*{_DIGIT}{{2}}\s*T[^()]{{0,80}}\)(?=\s*:)",
+    re.IGNORECASE,
 )
 _NAME_SYNTAX = re.compile(r"[#():<>‹›\[\]{}]+")
 _NO_NAMES = {
@@ -296,9 +300,7 @@ class _Ids:
 
 def clean_text(text: str) -> str:
     """One line without control, zero-width or bidirectional characters."""
-    if not text.isascii():
-        text = _UNSEEN.sub("", text)
-    return _visible(text)
+    return _visible(_PRIVATE.sub("", text))
 
 
 def clean_name(name: str, fallback: str) -> str:
@@ -362,10 +364,10 @@ def neutralise(text: str) -> str:
     What was decoded just now, or looks like our syntax without being it, is broken; so what an
     earlier version let through is harmless too.
     """
-    typed = clean_text(text[:MAX_CHARS])
+    typed = _PRIVATE.sub("", text[:MAX_CHARS])
     draft = Draft(typed)
     draft.replace(_GENUINE, lambda _, genuine: draft.keep(genuine), {})
-    draft.text = _decoded(draft.text)
+    draft.text = _decoded(_visible(draft.text))
     _break_forgeries(draft, lambda _, number: not number.isascii() or number not in typed)
     draft.text = _HALF_ENTITY.sub("＆", draft.text).translate(_ANGLES)
     return draft.done()
@@ -414,11 +416,13 @@ def _character(entity: re.Match[str]) -> str:
     if name[0] != "#":
         return html5.get(f"{name};", entity[0])
     base, digits = ("x", name[2:]) if name[1] in "xX" else ("", name[1:])
-    return _UNSEEN.sub("", html.unescape(f"&#{base}{digits.lstrip('0')[:7] or '0'};"))
+    return _PRIVATE.sub("", html.unescape(f"&#{base}{digits.lstrip('0')[:7] or '0'};"))
 
 
 def _visible(text: str) -> str:
     """One line without what is invisible, but for what a draft keeps."""
+    if not text.isascii():
+        text = _UNSEEN.sub("", text)
     if not text.isprintable():  # mostly it is plain already
         text = "".join(c for c in text if c.isspace() or not _is_invisible(c))
     return " ".join(text.split())
@@ -439,13 +443,15 @@ def _break_forgeries(draft: Draft, is_forged: Callable[[str, str], bool]) -> Non
         return f" {typed[1:]}" if is_line or is_forged(number, typed) else None
 
     draft.replace(_NUMBER_SIGN, break_number, SYNTAX)
-    draft.replace(_LINE_BRACKETS, lambda _, typed: f"〔{typed[1:-1]}〕", SYNTAX)
-    draft.replace(_TYPED_MARK, _broken_mark, SYNTAX)
+    for pattern in (_LINE_BRACKETS, _TYPED_MARK):
+        draft.replace(pattern, lambda _, typed: _other_brackets(typed), SYNTAX)
 
 
-def _broken_mark(found: re.Match[str], typed: str) -> str:
-    is_closed = found[0][-1] in "])"
-    return f"〔{typed[1:-1]}〕" if is_closed else f"〔{typed[1:]}"
+def _other_brackets(typed: str) -> str:
+    """The same in brackets that no line or mark of ours has."""
+    last = next((n for n in range(len(typed) - 1, 0, -1) if folded(typed[n])), 0)  # else a mark
+    closing = "〕" if folded(typed[last]) in {")", "]"} else typed[last]
+    return f"〔{typed[1:last]}{closing}{typed[last + 1 :]}"
 
 
 def _is_number(raw: str) -> bool:

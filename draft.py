@@ -28,13 +28,13 @@ _CODES = (
 _LETTERS = {
     "a": "аαɑᴀ",
     "A": "АΑᎪ",
-    "b": "ᏏʙЬьƄᖯ",
+    "b": "βᏏʙЬьƄᖯ",
     "B": "ВΒᏴ",
     "c": "сϲᴄⅽ",
     "C": "СϹᏟ",
     "d": "ԁᴅⅾ",
     "D": "Ꭰꓓᗞ",
-    "e": "еєᴇҽ",
+    "e": "еєεᴇҽ",
     "E": "ЕΕᎬ",
     "f": "ғƒẝք",
     "F": "ҒϜᖴ",
@@ -79,6 +79,9 @@ _SIGNS = {
 """By what they look like, those that Unicode does not itself take for a form of it."""
 
 
+_SQUARED = re.compile(r"(?:SQUARED|SYMBOL).* LETTER ([A-Z])$")
+
+
 def _fold() -> Iterator[tuple[int, str | None]]:
     """Every character that looks like another, letters and digits alone."""
     for codes in _CODES:
@@ -99,9 +102,8 @@ def _folded_letter(code: int, plain: str) -> Iterator[tuple[int, str]]:
     first = plain.strip("()⁄ ")[:1]
     if plain != chr(code) and first.isascii() and first.isalnum():
         yield code, first
-    elif 0x1F130 <= code <= 0x1F189 or code >= 0x1F1E6:  # squared and regional letters
-        if letter := re.search(r"LETTER ([A-Z])$", unicodedata.name(chr(code), "")):
-            yield code, letter[1]
+    elif letter := _SQUARED.search(unicodedata.name(chr(code), "")):
+        yield code, letter[1]
 
 
 def _fold_signs() -> Iterator[tuple[int, str]]:

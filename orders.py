@@ -23,16 +23,17 @@ _ORDER = re.compile(
     r"|你(?:现在|从今)(?:是|就是|叫|必须|扮演)|你必须(?:服从|听从|执行|回答|遵守)"
     r"|(?:你|请|来|要)(?:来)?扮演|假装你?是"
     r"|(?<!操作)(?:系统|开发者)(?:提示词?|消息|指令|通知|管理员)?[ ]?[:：]"
-    r"|(?:助手|你)的(?:新)?(?:规则|指令|设定|任务|身份)[ ]?(?:[:：]|是|改)|你的新(?:身份|指令|设定|任务)"
+    r"|(?:助手|你)的(?:规则|指令|设定|任务|身份)[ ]?(?:[:：]|是|改)|你的新(?:身份|指令|设定|任务)"
     r"|\b(?:ignore|disregard|forget|override)\b.{0,20}"
-    r"\b(?:previous|above|prior|earlier|all|your (?:instructions?|rules?|prompt|training|role|identity))\b"
+    r"\b(?:previous|above|prior|earlier|all|your (?:instructions?|rules?|prompt|training|role))\b"
     r"|\bfrom now on\b|\byou (?:are now|must(?: now)? (?:always|never|obey|only|act))\b"
     r"|\b(?:act as|pretend (?:to be|you|that you)|role-?play as)\b"
     r"|\b(?:new|system) (?:instructions?|prompt)\b"
     r"|(?:^|[\s>\[<|\"'(])(?:system|developer|assistant)(?:\s*(?:message|prompt|note))?\s*[:\]|>]"
     r"|<\|?im_start|\[/?inst\]|#{2,3}\s?(?:system|instruction)"
-    r"|\bignor(?:a|ar|e|ez|er|iere|iera|are)\b.{0,30}\b(?:instruc|istruz|anweisung|anterior|pr[ée]c[ée]d)"
-    r"|игнорир.{0,30}(?:инструкц|указан|предыдущ)|(?:指示|命令|ルール).{0,4}無視|(?:지시|명령|규칙).{0,6}무시",
+    r"|\bignor(?:a|ar|e|ez|er|iere|iera|are)\b.{0,30}\b(?:instruc|istruz|anweisung|ant[ée]rior)"
+    r"|игнорир.{0,30}(?:инструкц|указан|предыдущ)"
+    r"|(?:指示|命令|ルール).{0,4}無視|(?:지시|명령|규칙).{0,6}무시",
     re.IGNORECASE,
 )
 

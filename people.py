@@ -94,10 +94,8 @@ class Roster:
         self._unsaved.difference_update(digest for digest, _ in rows)
 
     def _free(self, digest: str) -> str:
-        lengths = range(SHORT_PSEUDONYM, len(digest), 2)
-        return next(
-            (p for n in lengths if (p := f"#{digest[:n]}") not in self._taken), f"#{digest}"
-        )
+        every = (f"#{digest[:length]}" for length in range(SHORT_PSEUDONYM, len(digest), 2))
+        return next((one for one in every if one not in self._taken), f"#{digest}")
 
     def _digest(self, person_id: str) -> str:
         return self._hasher.person(self._scope, person_id)
@@ -135,6 +133,7 @@ class People:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hindsight-people")
         self._stalled: asyncio.Future[Any] | None = None
         self._rosters: Recent[str, Roster] = Recent()
+        self._is_closed = False
         self.is_failing = False
 
     def roster(self, scope: Scope) -> Roster:
@@ -167,11 +166,12 @@ class People:
     async def aclose(self) -> None:
         """Closes the database; a disk that stalls is not waited for."""
         await self._on_disk(self._close)
+        self._is_closed = True
         self._thread.shutdown(wait=False)
 
     async def _on_disk[Result](self, work: Callable[[], Result]) -> Result | None:
         """What the disk answers; None where it fails, or does not answer in time."""
-        if self._stalled and not self._stalled.done():
+        if self._is_closed or (self._stalled and not self._stalled.done()):
             return None
         job = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
@@ -182,7 +182,7 @@ class People:
                 job.add_done_callback(lambda late: late.cancelled() or late.exception())
                 self._stalled = job
             if not self.is_failing:
-                self._logger.error("%s cannot be used: %r", DATABASE_FILE, error)
+                self._logger.error("%s cannot be used: %r", DATABASE_FILE, error)  # noqa: TRY400
             self.is_failing = True
             return None
         self.is_failing = False

@@ -241,7 +241,8 @@ RULES = (
     Rule(
         "secret",
         "mark_key",
-        rf"(?:助[记記][词詞]|seed phrase|mnemonic){_IS}(?P<it>[a-z]{{3,8}}(?:[ ,，、]+[a-z]{{3,8}}){{11,23}})",
+        rf"(?:助[记記][词詞]|seed phrase|mnemonic){_IS}"
+        r"(?P<it>[a-z]{3,8}(?:[ ,，、]{1,3}[a-z]{3,8}){11,23})",
         hides=(("助记词：" + "abandon " * 11 + "about", "abandon"),),
         keeps=("助记词：请抄在纸上",),
     ),
