@@ -106,7 +106,7 @@ def _folded_letter(code: int, plain: str) -> Iterator[tuple[int, str]]:
         yield code, letter[1]
 
 
-def _fold_signs() -> Iterator[tuple[int, str]]:
+def _fold_signs() -> Iterator[tuple[int, str | None]]:
     """The same for ASCII's signs."""
     for codes in _CODES:
         for code in codes:
@@ -121,7 +121,7 @@ WORDS: Final[dict[int, str | None]] = dict(_fold())
 """Letters and digits."""
 SYNTAX: Final[dict[int, str | None]] = dict(_fold_signs()) | WORDS
 """Signs too."""
-NUMBERS: Fold = WORDS | str.maketrans("〇零一二三四五六七八九", "00123456789")
+NUMBERS: Fold = WORDS | dict(zip(map(ord, "〇零一二三四五六七八九"), "00123456789", strict=True))
 """Letters and digits, and the digits of Chinese."""
 
 
