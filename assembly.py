@@ -10,16 +10,27 @@ from pathlib import Path
 
 from .archive import Archive
 from .clock import Clock
+from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
+from .commands_correcting import Correcting
+from .commands_operating import Operating
+from .commands_seeing import Seeing
+from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
+from .handover import Work
 from .hindsight_client import HindsightClient
 from .memory import ChatMemory
+from .model_tools import ModelTools
+from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
 from .people import People
+from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
+from .texts import Texts
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -30,39 +41,47 @@ class Parts:
         settings: The settings.
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
+        stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
-        archive: What is stored, or None without a client.
-        eraser: What must vanish, or None without a client.
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
+        tools: What the model's tools answer.
+        work: Commands and tools under way.
+        workers: The work in the background.
     """
 
     settings: Settings
     state: ScopeState
     client: HindsightClient | None
+    stored: Stored | None
     outbox: Outbox
     delivery: Delivery
-    archive: Archive | None
-    eraser: Eraser | None
     memory: ChatMemory
     people: People
     status: Status
     commands: Commands
+    tools: ModelTools
+    work: Work
+    workers: Workers
 
 
-def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
+def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
     """The client for these settings; None where they do not allow any request."""
     if settings.problems:
         return None
-    return HindsightClient(
+    client = HindsightClient(
         api_base=settings.api_base,
         api_key=settings.api_key,
         bank_id=settings.bank_id,
         clock=clock,
+        logger=logger,
     )
+    for notice in client.notices:
+        logger.info("Hindsight: %s", Texts("en")(notice.key, **notice.values))
+    return client
 
 
 def assemble(
@@ -91,8 +110,10 @@ def assemble(
         jitter: Uniform in [0, 1).
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
-    client = client or open_client(settings, clock)
-    outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
+    client = client or open_client(settings, clock, logger)
+    outbox = outbox or Outbox(
+        folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
+    )
     delivery = Delivery(
         outbox,
         client,
@@ -102,7 +123,8 @@ def assemble(
         random=jitter,
         logger=logger,
     )
-    archive, eraser = _stored(client, state, outbox, delivery, clock)
+    stored = _stored(client, state, outbox, delivery, clock)
+    archive = stored.archive if stored else None
     memory = ChatMemory(
         settings,
         state,
@@ -111,6 +133,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    workers = Workers(clock, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -119,33 +142,43 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        workers=workers,
         clock=clock,
         host=host,
     )
-    commands = Commands(
-        settings=settings,
-        state=state,
-        client=client,
-        memory=memory,
-        delivery=delivery,
-        archive=archive,
-        eraser=eraser,
-        status=status,
-        folder=folder,
-        clock=clock,
+    limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
+    may_manage = settings.commands.members_may_manage
+    lists, work = NumberedLists(), Work()
+    sets: tuple[CommandSet, ...] = (
+        Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
+        Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
+        Switching(memory, state),
+        Operating(delivery),
     )
+    commands = Commands(
+        [command for one in sets for command in one.commands],
+        stored=stored,
+        memory=memory,
+        status=status,
+        limit=limit,
+        work=work,
+        members_may_manage=may_manage,
+    )
+    tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
         settings,
         state,
         client,
+        stored,
         outbox,
         delivery,
-        archive,
-        eraser,
         memory,
         People(folder, state.hasher, logger),
         status,
         commands,
+        tools,
+        work,
+        workers,
     )
 
 
@@ -155,15 +188,16 @@ def _stored(
     outbox: Outbox,
     delivery: Delivery,
     clock: Clock,
-) -> tuple[Archive, Eraser] | tuple[None, None]:
+) -> Stored | None:
     """What reads and what erases; nothing of it without a client or a salt."""
     hasher = state.hasher
     if client is None or hasher is None:
-        return None, None
+        return None
     archive = Archive(
         client,
         outbox,
         delivery,
+        clock=clock,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
-    return archive, Eraser(client, archive, outbox, delivery, clock=clock)
+    return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))

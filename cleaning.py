@@ -22,7 +22,6 @@ from .orders import is_order
 from .redaction import hide
 from .settings import PrivacySettings
 from .texts import WORDING, Texts
-from .transcript import Line
 
 MAX_CHARS = 20_000
 """What is beyond is not even looked at: a pasted book is nothing that somebody said."""
@@ -61,7 +60,6 @@ _NUMBER_SIGN = re.compile(
     rf"#\s?(?P<number>{_HEX}{{6,32}})(?=(?P<line>\s*\(\s*{_DIGIT}{{4}}|\s*:|))"
 )
 """What looks like a pseudonym, and what stands behind it."""
-LINE_TIME = re.compile(r"\((?=\d{4}-\d{2}-\d{2}T)")
 _LINE_BRACKETS = re.compile(
     rf"\(\s*{_DIGIT}{{4}}\s*-\s*{_DIGIT}{{2}}\s*-\s*{_DIGIT}{{2}}\s*T[^()]{{0,80}}\)(?=\s*:)",
     re.IGNORECASE,
@@ -325,37 +323,24 @@ def as_said(text: str, texts: Texts) -> str:
     return texts("mark_said", text=text.translate(_INNER_QUOTES)) if is_order(text) else text
 
 
-def recalled(text: str, texts: Texts, limit: int, who: str = "") -> str:
-    """Text from memory as it may be shown to the model.
+def recalled(text: str, texts: Texts, who: str = "") -> str:
+    """Text from memory as it may be shown to the model; orders stand in quotation marks.
 
     Args:
-        text: A memory or a profile.
+        text: What somebody said, a fact, or a profile.
         texts: The wording in the language of the chat.
-        limit: How many characters it may have.
-        who: The pseudonym of the one who said it, where that is known.
-
-    Returns:
-        One harmless line; what gives orders to the bot stands in quotation marks.
+        who: The pseudonym of the one who said it, where the text does not tell.
     """
-    lines = [neutralise(line) for line in text[:MAX_CHARS].splitlines()]
-    return shorten(" / ".join(_quoted(line, texts, who) for line in lines if line), limit)
-
-
-def _quoted(line: str, texts: Texts, who: str) -> str:
-    """A line, in quotation marks with its speaker if it is an order; it may have them already."""
-    if not is_order(line):
-        return line
-    words = Line(line).words
-    head = line.removesuffix(words)
+    safe = neutralise(text)
+    if not is_order(safe):
+        return safe
     for opening, closing in (form.split("{text}") for form in WORDING["mark_said"]):
-        before, is_quoted, said = words.partition(opening)
+        before, is_quoted, said = safe.partition(opening)
         if is_quoted and not is_order(before):
             said = said.removesuffix(closing).translate(_INNER_QUOTES)
-            return f"{head}{before}{opening}{said}{closing}"
-    quoted = words.translate(_INNER_QUOTES)
-    if head or not who:
-        return head + texts("mark_said", text=quoted)
-    return texts("block_said", name=who, text=quoted)
+            return f"{before}{opening}{said}{closing}"
+    quoted = safe.translate(_INNER_QUOTES)
+    return texts("block_said", name=who, text=quoted) if who else texts("mark_said", text=quoted)
 
 
 def neutralise(text: str) -> str:

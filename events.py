@@ -20,7 +20,7 @@ from .cleaning import (
     shorten,
 )
 from .people import Roster
-from .scope import MessageKind, Origin, Scope
+from .scope import NO_SENDER, MessageKind, Origin, Scope
 from .settings import PrivacySettings
 from .texts import Texts
 from .transcript import Message, Speaker
@@ -32,6 +32,12 @@ _KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "g
 _MANAGER_ROLES = {"owner", "admin"}
 _ANONYMOUS_IDS = {"80000000"}
 """OneBot gives all anonymous members of all groups this one id."""
+_SHARED_IDS = {
+    "aiocqhttp": frozenset(_ANONYMOUS_IDS),
+    "telegram": frozenset({"1087968824", "136817688", "777000"}),
+}
+"""Ids that many people share: Telegram's are anonymous administrators, channels that write in a
+group, and what is forwarded out of a channel."""
 
 
 def origin_of(event: Any) -> Origin:
@@ -51,6 +57,15 @@ def locale_of(event: Any) -> str:
     return locale if isinstance(locale, str) else ""
 
 
+def person_id_of(event: Any) -> str:
+    """The platform's id of the sender; empty where it is nobody's own."""
+    sender = str(event.get_sender_id() or "")
+    raw = getattr(event.message_obj, "raw_message", None)
+    is_anonymous = isinstance(raw, dict) and raw.get("sub_type") == "anonymous"
+    shared = _SHARED_IDS.get(event.get_platform_name(), frozenset())
+    return "" if is_anonymous or sender in shared or sender in NO_SENDER else sender
+
+
 def is_manager(event: Any) -> bool:
     """Whether the sender may decide for everybody in this chat.
 
@@ -64,38 +79,7 @@ def is_manager(event: Any) -> bool:
     return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
 
 
-class BotNames:
-    """What the bot is called in each chat, as far as the platform has told."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-
-    def name(self, event: Any) -> str:
-        """The bot's card or nickname in the chat of an event, or an empty text."""
-        if mentioned := _mentioned_name(event):
-            self._names[event.unified_msg_origin] = mentioned
-        return self._names.get(event.unified_msg_origin, "")
-
-    async def ask(self, event: Any) -> None:
-        """Asks a OneBot platform for the name, once per chat; the others do not tell.
-
-        Raises:
-            Exception: Whatever the platform's client raises.
-        """
-        umo = event.unified_msg_origin
-        if umo in self._names or event.get_platform_name() != "aiocqhttp":
-            return
-        self._names[umo] = ""
-        self_id, group_id = event.get_self_id(), event.get_group_id()
-        if group_id:
-            asked = {"group_id": int(group_id), "user_id": int(self_id)}
-            told = await event.bot.call_action("get_group_member_info", **asked)
-        else:
-            told = await event.bot.call_action("get_login_info")
-        self._names[umo] = told.get("card") or told.get("nickname") or ""
-
-
-def _mentioned_name(event: Any) -> str:
+def mentioned_name(event: Any) -> str:
     """The name by which a message mentions the bot, or an empty text."""
     self_id = str(event.get_self_id() or "")
     return next(
@@ -145,7 +129,7 @@ class EventReader:
         self._components = list(event.get_messages() or ())
         self._everybody = list(_everybody(event))
         self._names = Cleaner(texts, privacy, self._nameless())
-        self._bot = self.bot_speaker(_mentioned_name(event) or bot_name)
+        self._bot = self.bot_speaker(mentioned_name(event) or bot_name)
         self._people = dict(self._named_people())
         self._cleaner = Cleaner(texts, privacy, self._known())
 

@@ -5,10 +5,9 @@ they stand and would not recognise `GreedyStr`.
 """
 
 import asyncio
-import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,91 +23,86 @@ from astrbot.core.agent.run_context import ContextWrapper
 from astrbot.core.agent.tool import FunctionTool
 from astrbot.core.astr_agent_context import AstrAgentContext
 from astrbot.core.config.default import VERSION as ASTRBOT_VERSION
-from astrbot.core.star.filter.command import GreedyStr
+from astrbot.core.message.message_event_result import MessageEventResult
+from astrbot.core.star.filter.command import CommandFilter, GreedyStr
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
+from astrbot.core.star.star_handler import star_handlers_registry
 
 from .assembly import assemble
+from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
-from .commands import Caller
-from .events import BotNames, EventReader, ids_of, is_manager, locale_of, origin_of
+from .command_types import Caller
+from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
+from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
+from .model_tools import ToolName, ToolSpec
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
-from .transcript import PLUGIN, Message, Speaker
+from .transcript import PLUGIN, Speaker
+from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
 COMMAND = "hindsight"
+WORK_SECONDS = 3.0
+"""So long an ending instance waits for commands and tools."""
+BETWEEN_SECONDS = 1.0
+"""And for turns of which it is not yet known where their answers will stand; a few ms, mostly."""
 FLUSH_SECONDS = 1.5
-DRAIN_SECONDS = 5.0
 SUCCESSOR_SECONDS = 3.0
-POLL_SECONDS = 0.05
+HOOK_SUCCESSOR_SECONDS = 0.5
+"""A reply goes on without memory rather than wait longer for a reload."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
-
-class Turn:
-    """What the hooks of one event hand on to each other.
-
-    Attributes:
-        message: What was said.
-        reader: The event's people, to clean the answer with.
-        recall: The running recall, or None where nothing is recalled.
-        asked: The model was really asked.
-        is_over: The turn has gone to the outbox, or is not to go there.
-        follow_ups: What the same person said while the bot was working.
-    """
-
-    def __init__(self, message: Message, reader: EventReader) -> None:
-        self.message = message
-        self.reader = reader
-        self.recall: asyncio.Task[str] | None = None
-        self.asked = False
-        self.is_over = False
-        self.follow_ups: list[Message] = []
-
-
-ToolRun = Callable[[AstrMessageEvent, str], Awaitable[str]]
+ToolRun = Callable[[AstrMessageEvent, ToolName, str], Awaitable[str]]
 
 
 class MemoryTool(FunctionTool[AstrAgentContext]):
     """A tool with one text argument that works in the chat of the event, and nowhere else."""
 
-    def __init__(self, *, name: str, description: str, argument: str, run: ToolRun) -> None:
+    def __init__(self, spec: ToolSpec, run: ToolRun) -> None:
+        argument = {"type": "string", "description": spec.description}
         super().__init__(
-            name=name,
-            description=description,
+            name=f"hindsight_{spec.name}",
+            description=spec.description,
             parameters={
                 "type": "object",
-                "properties": {argument: {"type": "string", "description": description}},
-                "required": [argument],
+                "properties": {spec.argument: argument},
+                "required": [spec.argument],
             },
         )
-        self._argument = argument
+        self._spec = spec
         self._run = run
 
     async def call(self, context: ContextWrapper[AstrAgentContext], **arguments: Any) -> str:
         """Always returns a text: to AstrBot nothing would mean that the run is over."""
-        return await self._run(context.context.event, str(arguments.get(self._argument) or ""))
+        text = str(arguments.get(self._spec.argument) or "")
+        return await self._run(context.context.event, self._spec.name, text)
 
 
 class TypedAsCommand(filter.CustomFilter):
-    """Passes a command that was typed with a wake prefix.
+    """Passes a command that was typed with a wake prefix, in any case.
 
     In private chats, after an @ and in replies AstrBot matches commands without any prefix, so
     that a sentence beginning with the command's name would be taken for one.
     """
 
     def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:
-        """Looks at the raw text, which still has the prefix."""
-        if event.get_platform_name() == "discord":  # its slash commands come without the slash
-            return True
-        prefixes = [re.escape(prefix) for prefix in cfg["wake_prefix"] if prefix]
-        raw = event.message_obj.message_str or ""
-        typed = rf"\s*(?:{'|'.join(prefixes)})\s*{COMMAND}"
-        return not prefixes or re.match(typed, raw) is not None
+        """Looks at the raw text, which still has the prefix.
+
+        AstrBot, which looks next, knows the names in one case only, so the name is put into it.
+        """
+        for name in _command_names():
+            typed = r"\s+".join(map(re.escape, name.split())) + r"(?!\S)"
+            if (found := re.match(typed, event.message_str, re.IGNORECASE)) and _has_prefix(
+                event, cfg, typed
+            ):
+                event.message_str = name + event.message_str[found.end() :]
+                return True
+        return False
 
 
 class WokenInPrivateOrByName(filter.CustomFilter):
@@ -124,90 +118,100 @@ class HindsightMemory(Star):
 
     def __init__(self, context: Context, config: AstrBotConfig | None = None) -> None:
         super().__init__(context)
-        self._config = config or {}
-        self._bot_names = BotNames()
+        schema = json.loads(Path(__file__).with_name("_conf_schema.json").read_text("utf-8"))
+        self._settings = load_settings(config or {}, schema)
+        self._clock = Clock(_configured_timezone(context))
+        self._parts = assemble(
+            self._settings,
+            StarTools.get_data_dir(PLUGIN),
+            clock=self._clock,
+            logger=logger,
+            host=ASTRBOT_VERSION,
+        )
+        self._state, self._memory = self._parts.state, self._parts.memory
+        self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
+        self._bot_names = BotNames(self._clock)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_running = False
-        self._is_closing = False
-        self._closed = asyncio.Event()
         self._turns: WeakSet[Turn] = WeakSet()
-        self._turn_over = asyncio.Event()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
+        self._is_running = False
 
     async def initialize(self) -> None:
-        """Builds the parts and starts the background work; needs no network and no provider."""
-        folder = StarTools.get_data_dir(PLUGIN)
-        schema = json.loads(Path(__file__).with_name("_conf_schema.json").read_text("utf-8"))
-        self._settings = load_settings(self._config, schema)
+        """Starts the background work; needs no network and no provider."""
         for used in self._settings.replaced:
             logger.warning("setting %s is not usable as given, using %r", used.name, used.value)
-        self._clock = Clock(self._configured_timezone())
-        parts = assemble(
-            self._settings, folder, clock=self._clock, logger=logger, host=ASTRBOT_VERSION
-        )
-        self._state, self._client, self._delivery = parts.state, parts.client, parts.delivery
-        self._memory, self._commands, self._people = parts.memory, parts.commands, parts.people
         if self._state.fault or self._state.salt_lost:
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
-        self._add_tools()
+        if tools := [MemoryTool(spec, self.use_tool) for spec in self._parts.tools.specs]:
+            self.context.add_llm_tools(*tools)
+        delivery, stored = self._parts.delivery, self._parts.stored
+        await delivery.start()
+        if stored:
+            self._parts.workers.start("eraser", stored.eraser.run)
+        self._parts.workers.start("delivery", delivery.run)
+        if self._parts.client:
+            self._start(_warm(self._parts.client))
         self._is_running = True
-        await self._delivery.start()
-        if parts.eraser:
-            await parts.eraser.restore()
-            self._start(parts.eraser.run())
-        self._start(self._delivery.run())
-        if self._client:
-            self._start(self._warm(self._client))
 
     async def terminate(self) -> None:
-        """Sends what can be sent at once, then closes everything; a second call does nothing."""
-        if not self._is_running:
+        """Ends what is under way, sends what can be sent at once, and closes everything.
+
+        Until all is closed the hooks work as ever; a second call does nothing.
+        """
+        if self._handover.is_ending:
             return
-        self._is_running, self._is_closing = False, True
-        await self._drain()
+        self._is_running, self._handover.is_ending = False, True
+        await self._parts.work.finish(WORK_SECONDS)
+        await self._handover.poll(
+            lambda: not any(turn.is_between for turn in self._turns), BETWEEN_SECONDS
+        )
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._parts.workers.aclose()
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
-                await self._delivery.flush()
+                await self._parts.delivery.flush()
         except TimeoutError:
             logger.info("stopping before everything was sent; the rest follows at the next start")
-        self._closed.set()
-        await self._delivery.aclose()
-        await self._people.aclose()
-        if self._client:
-            await self._client.aclose()
+        self._handover.close()
+        await self._parts.delivery.aclose()
+        await self._parts.people.aclose()
+        if self._parts.client:
+            await self._parts.client.aclose()
+
+    # --- Hooks --------------------------------------------------------------------------------
 
     @filter.on_waiting_llm_request(priority=HOOK_PRIORITY, desc=in_both("about_waiting"))
     async def begin_recall(self, event: AstrMessageEvent) -> None:
         """Starts the recall before AstrBot prepares the request, which hides the round trip."""
-        if not self._is_running:
-            if successor := await self._successor():
-                await successor.begin_recall(event)
-            return
-        if event.get_extra(TURN_EXTRA) is None and self._passes_provider_prefix(event):
-            turn = await self._turn(event)
-            if turn:
-                turn.recall = self._memory.start_recall(turn.message)
+        if successor := await self._successor(HOOK_SUCCESSOR_SECONDS):
+            await successor.begin_recall(event)
+        elif (
+            event.get_extra(TURN_EXTRA) is None
+            and self._passes_provider_prefix(event)
+            and (turn := await self._new_turn(event))
+        ):
+            turn.recall = self._memory.start_recall(turn.message)
 
     @filter.on_llm_request(priority=HOOK_PRIORITY, desc=in_both("about_request"))
     async def inject(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
         """Adds what was recalled to the request as a temporary part."""
-        is_foreign = event.get_extra(TURN_EXTRA) is None and self._is_running
-        turn = await self._turn(event) if is_foreign else _turn_of(event)
-        if turn is None:
-            return
-        if is_foreign:
-            # Without the waiting hook this is a runner that drops our part (Dify, Coze, …).
-            self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
-        turn.asked = True
-        self._start(self._ask_bot_name(event))
-        self._working[event.unified_msg_origin] = turn
-        if block := await _finished(turn.recall):
-            req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
+        if successor := await self._successor(HOOK_SUCCESSOR_SECONDS):
+            await successor.inject(event, req)
+        elif turn := await self._asked_turn(event):
+            self._start(self._ask_bot_name(event))
+            self._working[event.unified_msg_origin] = turn
+            if block := await turn.block():
+                req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
+
+    @filter.on_agent_begin(priority=HOOK_PRIORITY, desc=in_both("about_begin"))
+    async def note_run(self, event: AstrMessageEvent, run_context: Any) -> None:
+        """Notes where the answer will stand, for the moment of a reload that has no hooks."""
+        if turn := _turn_of(event):
+            turn.run = run_context
 
     @filter.custom_filter(WokenInPrivateOrByName)
     @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_follow_up"))
@@ -225,104 +229,157 @@ class HindsightMemory(Star):
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
+        if successor := self._handover.successor():
+            await successor.remember(event, run_context, resp)
+            return
+        if event.get_extra(TURN_EXTRA) is None:
+            await self._new_turn(event)  # the hooks before fell into a reload
         turn = _turn_of(event)
-        if turn is None or not turn.asked or turn.is_over:
-            return
-        is_able = self._is_running or (self._is_closing and not self._closed.is_set())
-        if not is_able:
-            if successor := await self._successor():
-                await successor.remember(event, run_context, resp)
-            return
-        try:
-            await self._remember(event, turn, run_context.messages, resp)
-        finally:
+        if turn and not turn.is_over:
             turn.is_over = True
-            self._turn_over.set()
+            if resp.role == "assistant":
+                _cut_echo(run_context.messages, resp)
+                await self.take_answer(event, turn, run_context.messages, resp.completion_text)
 
-    async def _remember(
-        self, event: AstrMessageEvent, turn: Turn, messages: list[Any], resp: LLMResponse
-    ) -> None:
-        self._working.pop(event.unified_msg_origin, None)
-        if resp.role != "assistant" or event.is_stopped():
-            return
-        if event.get_extra("agent_stop_requested"):  # `/stop`: the text is not an answer
-            return
-        _cut_echo(messages, resp)
-        answer = turn.reader.said(resp.completion_text or "")
-        if answer:
-            told = _tool_results(messages)
-            joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
-            # The platform may have told the bot's name only after the question was read.
-            bot = turn.reader.bot_speaker(self._bot_names.name(event))
-            first = replace(turn.message, bot=bot)
-            await self._memory.remember([first, *joined], answer, self._clock.local())
-
-    @filter.custom_filter(TypedAsCommand)
-    @filter.command(COMMAND, desc=in_both("about_command"))
-    async def hindsight(self, event: AstrMessageEvent, words: GreedyStr):
+    @filter.command(COMMAND)
+    @filter.custom_filter(TypedAsCommand, desc=in_both("about_command"))
+    async def hindsight(
+        self, event: AstrMessageEvent, words: GreedyStr
+    ) -> AsyncIterator[MessageEventResult]:
         """Answers the command, also where it stands alone; the model never sees it."""
-        plugin = self if self._is_running else await self._successor()
-        if plugin:
-            async for answer in plugin.answer(event, words):
-                yield event.plain_result(answer)
+        async for answer in self.answer(event, words):
+            yield event.plain_result(answer)
         event.stop_event()
+
+    # --- What the hooks do --------------------------------------------------------------------
 
     async def answer(self, event: AstrMessageEvent, words: str) -> AsyncIterator[str]:
         """What the command answers, see `Commands.answer`."""
-        words = await self._clean(event, words)
-        async for answer in self._commands.answer(self._caller(event), words):
-            yield answer
+        plugin = await self._at_work()
+        if plugin is None:
+            yield self._texts(event)("ended")
+        elif plugin is not self:
+            async for answer in plugin.answer(event, words):
+                yield answer
+        else:
+            words = await self._clean(event, words)
+            caller = self._caller(event, self._scope(event))
+            async for answer in self._parts.commands.answer(caller, words):
+                yield answer
 
-    async def _turn(self, event: AstrMessageEvent) -> Turn | None:
-        """Decides once per event whether it has memory, and leaves the result on the event."""
-        scope = self._scope(event)
-        admitted = await self._admitted(event, scope)
-        if isinstance(admitted, Skip):
-            self._memory.skip(admitted, scope)
-            event.set_extra(TURN_EXTRA, admitted)
+    async def use_tool(self, event: AstrMessageEvent, name: ToolName, text: str) -> str:
+        """What a tool of the model answers, see `ModelTools`."""
+        plugin = await self._at_work()
+        if plugin is None:
+            return self._texts(event)("ended")
+        if plugin is not self:
+            return await plugin.use_tool(event, name, text)
+        text = await self._clean(event, text)
+        caller = self._caller(event, await self._admitted(event))
+        return await self._parts.tools.answer(name, caller, text)
+
+    async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
+        """Decides whether an event has memory, and leaves the result on it."""
+        # What has passed one of our handlers was admitted by the session's rules just now.
+        passed = event.get_extra("activated_handlers") or ()
+        is_passed = any(handler.handler_module_path == __name__ for handler in passed)
+        scope = await self._admitted(event, is_passed=is_passed)
+        if isinstance(scope, Skip):
+            self._refuse(event, scope)
             return None
-        await self._people.meet(admitted, ids_of(event))
-        reader = self._reader(event, admitted)
-        turn = Turn(reader.message(self._clock.local()), reader)
+        await self._parts.people.meet(scope, ids_of(event))
+        message = self._reader(event, scope).message(self._clock.local())
+        turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
+        if task := asyncio.current_task():  # the event's own, which ends when it has been answered
+            task.add_done_callback(lambda _: self._event_over(event, turn))
         return turn
 
-    async def _drain(self) -> None:
-        """Lets the turns that have begun end with the hooks that they began with.
+    async def _asked_turn(self, event: AstrMessageEvent) -> Turn | None:
+        """The turn for which the model is asked now; None where it is to have no memory.
 
-        Between `terminate` and the next instance there is a moment without any hook: the answer
-        of a turn that ended then would be lost. New turns wait for the next instance.
+        It may have waited long for the turn before it, so what was decided then is decided anew.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                while any(not turn.is_over for turn in self._turns):
-                    self._turn_over.clear()
-                    await self._turn_over.wait()
+        if event.get_extra(TURN_EXTRA) is None:
+            turn = await self._new_turn(event)
+            if turn:  # without the waiting hook this is a runner that drops our part (Dify, …)
+                self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
+        elif turn := _turn_of(event):
+            admitted = await self._admitted(event)
+            if isinstance(admitted, Skip):
+                turn.drop_recall()
+                self._refuse(event, admitted)
+                return None
+            if turn.recall and self._memory.is_outdated(turn.message):
+                turn.drop_recall()
+                turn.recall = self._memory.start_recall(turn.message)
+        if turn:
+            turn.is_asked = True
+        return turn
 
-    async def _successor(self) -> "HindsightMemory | None":
-        """The instance that runs once a reload is complete; None if there comes none.
+    def _refuse(self, event: AstrMessageEvent, reason: Skip) -> None:
+        self._memory.skip(reason, self._scope(event))
+        event.set_extra(TURN_EXTRA, reason)
 
-        AstrBot calls the hooks of an instance also while it is being initialised, so that may be
-        this one.
-        """
-        if self._is_closing:
-            await self._closed.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SUCCESSOR_SECONDS):
-                while True:
-                    metadata = self.context.get_registered_star(PLUGIN)
-                    star: Any = metadata.star_cls if metadata else None
-                    if getattr(star, "_is_running", False):
-                        return star
-                    await asyncio.sleep(POLL_SECONDS)
-        return None
+    async def take_answer(
+        self, event: AstrMessageEvent, turn: Turn, messages: list[Any], text: str | None
+    ) -> None:
+        """Puts a turn and its answer on disk, as far as they are to be remembered."""
+        self._working.pop(event.unified_msg_origin, None)
+        if event.is_stopped() or event.get_extra("agent_stop_requested"):
+            return  # suppressed, or ended by `/stop`: the text is not an answer
+        scope = await self._admitted(event)
+        if isinstance(scope, Skip):
+            return
+        reader = self._reader(event, scope)
+        first = turn.message
+        if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
+            first = replace(reader.message(first.at), began=first.began)
+        if answer := reader.said(text or ""):
+            told = _tool_results(messages)
+            joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
+            # The platform may have told the bot's name only after the question was read.
+            first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
+            await self._memory.remember([first, *joined], answer, self._clock.local())
 
-    async def _admitted(self, event: AstrMessageEvent, scope: Scope | Skip) -> Scope | Skip:
-        admitted = self._memory.admit(scope)
-        if isinstance(admitted, Skip) or await _is_enabled(event):
-            return admitted
-        return Skip.SESSION_RULE
+    def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
+        """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
+        turn.is_event_over = True
+        messages = turn.run.messages if turn.run else []
+        text = answer_in(messages)
+        if self._handover.is_closed and not turn.is_over and text:
+            turn.is_over = True
+            instance = self._handover.successor() or self
+            self._start(instance.take_answer(event, turn, messages, text))
+
+    # --- Handing over -------------------------------------------------------------------------
+
+    def _running_instance(self) -> "HindsightMemory | None":
+        metadata = self.context.get_registered_star(PLUGIN)
+        star: Any = metadata.star_cls if metadata else None
+        return star if star is not self and getattr(star, "_is_running", False) else None
+
+    async def _successor(self, seconds: float) -> "HindsightMemory | None":
+        """The instance that works in place of this one; None while this one is open."""
+        return await self._handover.await_successor(seconds) if self._handover.is_closed else None
+
+    async def _at_work(self) -> "HindsightMemory | None":
+        """The instance for what may take long; None where a reload has left none."""
+        if not self._handover.is_ending:
+            return self
+        return await self._handover.await_successor(SUCCESSOR_SECONDS)
+
+    # --- Reading events -----------------------------------------------------------------------
+
+    async def _admitted(self, event: AstrMessageEvent, *, is_passed: bool = False) -> Scope | Skip:
+        """The chat of an event, or why it has no memory now; AstrBot asks no rule for hooks."""
+        scope = self._memory.admit(self._scope(event))
+        umo = event.unified_msg_origin
+        if isinstance(scope, Skip) or is_passed:
+            return scope
+        is_enabled = await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN)
+        return scope if is_enabled else Skip.SESSION_RULE
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
         hasher, origin = self._state.hasher, origin_of(event)
@@ -337,7 +394,7 @@ class HindsightMemory(Star):
         return EventReader(
             event,
             scope,
-            self._people.roster(scope),
+            self._parts.people.roster(scope),
             self._texts(event),
             bot_name=self._bot_names.name(event),
             wake_prefix=self._provider_prefix(event),
@@ -345,36 +402,46 @@ class HindsightMemory(Star):
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
         )
 
-    def _caller(self, event: AstrMessageEvent) -> Caller:
-        scope, texts = self._scope(event), self._texts(event)
+    def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:
+        texts = self._texts(event)
+        speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
         if isinstance(scope, Scope):
             speaker = self._reader(event, scope).message(self._clock.local()).speaker
-        else:
-            speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
         return Caller(
             scope=scope,
             texts=texts,
             now=self._clock.local(),
             speaker=speaker,
-            person_id=str(event.get_sender_id() or ""),
+            person_id=person_id_of(event),
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
         )
 
     def _texts(self, event: AstrMessageEvent) -> Texts:
-        return Texts(choose_language(self._settings.language, locale_of(event)))
+        language = choose_language(self._settings.language, locale_of(event))
+        name = next(_command_names(), COMMAND)
+        return Texts(language, command=_wake_prefix(event, self._host_config(event)) + name)
+
+    async def _clean(self, event: AstrMessageEvent, text: str) -> str:
+        scope = self._scope(event)
+        if not isinstance(scope, Scope):
+            return text
+        await self._parts.people.meet(scope, ids_of(event))
+        return self._reader(event, scope).clean(text)
+
+    def _host_config(self, event: AstrMessageEvent) -> Any:
+        return self.context.get_config(umo=event.unified_msg_origin)
 
     def _passes_provider_prefix(self, event: AstrMessageEvent) -> bool:
         """Whether the model will be asked; AstrBot 4.29 looks only after the waiting hook."""
-        prefix = self._provider_prefix(event)
-        return event.get_extra("provider_request") is not None or event.message_str.startswith(
-            prefix
-        )
+        has_prefix = event.message_str.startswith(self._provider_prefix(event))
+        return has_prefix or event.get_extra("provider_request") is not None
 
     def _provider_prefix(self, event: AstrMessageEvent) -> str:
         """What a message must begin with for the model to be asked; mostly empty."""
-        config: Any = self.context.get_config(umo=event.unified_msg_origin)
-        return str(config["provider_settings"].get("wake_prefix") or "")
+        return str(self._host_config(event)["provider_settings"].get("wake_prefix") or "")
+
+    # --- In the background --------------------------------------------------------------------
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs something in the background until `terminate`."""
@@ -383,85 +450,53 @@ class HindsightMemory(Star):
         task.add_done_callback(self._tasks.discard)
         self._tasks.add(task)
 
-    def _add_tools(self) -> None:
-        """Gives the model the tools that are switched on; the decorator would register them all."""
-        tools = []
-        if self._settings.tools.recall:
-            tools.append(
-                MemoryTool(
-                    name="hindsight_recall",
-                    description="Looks up what is remembered of this chat. Ask in its language.",
-                    argument="query",
-                    run=self._recall_for_model,
-                )
-            )
-        if self._settings.tools.remember:
-            tools.append(
-                MemoryTool(
-                    name="hindsight_remember",
-                    description="Stores one sentence in the long-term memory of this chat.",
-                    argument="content",
-                    run=self._remember_for_model,
-                )
-            )
-        if tools:
-            self.context.add_llm_tools(*tools)
-
-    async def _recall_for_model(self, event: AstrMessageEvent, query: str) -> str:
-        query = await self._clean(event, query)
-        return await self._commands.recall_for_model(self._caller(event), query)
-
-    async def _remember_for_model(self, event: AstrMessageEvent, content: str) -> str:
-        content = await self._clean(event, content)
-        return await self._commands.remember_for_model(self._caller(event), content)
-
     async def _ask_bot_name(self, event: AstrMessageEvent) -> None:
         try:
             await self._bot_names.ask(event)
         except Exception:  # noqa: BLE001 - whatever a platform's client raises; only a name
             logger.debug("the platform did not tell the bot's name", exc_info=True)
 
-    async def _clean(self, event: AstrMessageEvent, text: str) -> str:
-        scope = self._scope(event)
-        if not isinstance(scope, Scope):
-            return text
-        await self._people.meet(scope, ids_of(event))
-        return self._reader(event, scope).clean(text)
 
-    async def _warm(self, client: HindsightClient) -> None:
-        """Opens the connection before the first message needs it, and says what is wrong."""
-        try:
-            await client.check()
-        except HindsightError as error:
-            logger.warning("Hindsight: %s", Texts("en")(error.reason))
-
-    def _configured_timezone(self) -> ZoneInfo | None:
-        config: Any = self.context.get_config()
-        name = config.get("timezone")
-        try:
-            return ZoneInfo(name) if isinstance(name, str) and name else None
-        except (ZoneInfoNotFoundError, ValueError):
-            return None
+async def _warm(client: HindsightClient) -> None:
+    """Opens the connection before the first message needs it, and says what is wrong."""
+    try:
+        await client.check()
+    except HindsightError as error:
+        logger.warning("Hindsight: %s", Texts("en")(error.reason))
 
 
-async def _finished(recall: asyncio.Task[str] | None) -> str:
-    """The block of a recall; none if a reload has cancelled it."""
-    if recall is None:
-        return ""
-    await asyncio.wait({recall})
-    return "" if recall.cancelled() else recall.result()
+def _configured_timezone(context: Context) -> ZoneInfo | None:
+    config: Any = context.get_config()
+    name = config.get("timezone")
+    try:
+        return ZoneInfo(name) if isinstance(name, str) and name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
 
 
-async def _is_enabled(event: AstrMessageEvent) -> bool:
-    """Whether the session's rules let the plugin work; AstrBot asks them for handlers, not hooks.
+def _command_names() -> Iterator[str]:
+    """What the command is called at present, its main name first: operators can rename it."""
+    handler = star_handlers_registry.get_handler_by_full_name(f"{__name__}_{COMMAND}")
+    for one in handler.event_filters if handler else ():
+        if isinstance(one, CommandFilter):
+            yield from one.get_complete_command_names()
 
-    Where it has passed one of our handlers it need not ask its database again (4.24.1, 4.29.3).
-    """
-    passed = event.get_extra("activated_handlers") or ()
-    if any(handler.handler_module_path == __name__ for handler in passed):
+
+def _wake_prefix(event: AstrMessageEvent, cfg: Any) -> str:
+    """What is typed before the command's name."""
+    if event.get_platform_name() == "discord":
+        return "/"
+    return next((str(prefix) for prefix in cfg["wake_prefix"] if prefix), "")
+
+
+def _has_prefix(event: AstrMessageEvent, cfg: Any, typed: str) -> bool:
+    """Whether a command (a pattern) stands behind a wake prefix in the raw text."""
+    if event.get_platform_name() == "discord":  # its slash commands come without the slash
         return True
-    umo = event.unified_msg_origin
-    return await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN)
+    prefixes = [re.escape(prefix) for prefix in cfg["wake_prefix"] if prefix]
+    pattern = rf"\s*(?:{'|'.join(prefixes)})\s*{typed}"
+    raw = event.message_obj.message_str or ""
+    return not prefixes or re.match(pattern, raw, re.IGNORECASE) is not None
 
 
 def _turn_of(event: AstrMessageEvent) -> Turn | None:
@@ -471,7 +506,7 @@ def _turn_of(event: AstrMessageEvent) -> Turn | None:
     the turn must not be lost for it.
     """
     turn = event.get_extra(TURN_EXTRA)
-    return turn if hasattr(turn, "asked") else None
+    return turn if hasattr(turn, "is_asked") else None
 
 
 def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:

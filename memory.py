@@ -12,8 +12,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
 
+from .breaker import Breaker
 from .cleaning import as_said
 from .clock import Clock
 from .delivery import Delivery
@@ -22,26 +22,28 @@ from .hindsight_types import (
     HindsightError,
     QueryTooLongError,
     RecalledMemory,
+    RecallOptions,
     RequestRejectedError,
 )
-from .memory_formatter import (
-    asks_to_remember,
-    build_block,
-    build_query,
-    halve_query,
-)
+from .intake import DISK_ERRORS
+from .lately import LINE_SECONDS, Lately
+from .memory_formatter import build_block, cut_memories
+from .query import asks_to_remember, build_query, halve_query
+from .ranking import rank
 from .recent import Recent
-from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
+from .scope import Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
 
-BREAKER_FAILURES = 3
-BREAKER_PAUSE_SECONDS = 15.0
-BREAKER_MAX_PAUSE_SECONDS = 300.0
+ASKED_TOKENS = 4096
+"""More than is shown: what the server ranks low may be what the question needs."""
 PROBE_SECONDS = 10.0
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
+MIN_REPEATED_BYTES = 24
+"""Eight Chinese characters, or two dozen letters."""
+
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
 """How soon a profile is read again that was still being made."""
@@ -60,6 +62,7 @@ class RecallReport:
         memories: What was injected.
         block: The injected text, empty if there was none.
         lines: How many memories stand in it.
+        left_out: How many more were found that it had no room for.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
     """
 
@@ -69,6 +72,7 @@ class RecallReport:
     memories: tuple[RecalledMemory, ...] = ()
     block: str = ""
     lines: int = 0
+    left_out: int = 0
     failure: str = ""
 
 
@@ -82,7 +86,7 @@ class MemoryFigures:
         recalls: Recalls that were answered.
         lines: Memories injected.
         turns: Turns handed to the outbox.
-        repeated: Lines left out because their speaker had said the same within the hour.
+        repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
 
@@ -98,77 +102,6 @@ class MemoryFigures:
         """The time, in seconds, that this share of the latest recalls took at most; 0 for none."""
         ordered = sorted(self.timings)
         return ordered[max(math.ceil(len(ordered) * share) - 1, 0)] if ordered else 0.0
-
-
-class Breaker:
-    """Keeps recalls away from a server that does not answer.
-
-    Closed, all may pass. After `BREAKER_FAILURES` failures in a row it opens, and nothing passes.
-    In the background, after a pause, a probe asks the server; once that succeeds, one recall may
-    pass (half open). If it succeeds the breaker closes, else it opens for twice the pause.
-
-    Args:
-        probe: Tells whether the server answers; must end by itself and not raise.
-        clock: The time.
-    """
-
-    def __init__(
-        self,
-        probe: Callable[[], Awaitable[bool]],
-        clock: Clock,
-    ) -> None:
-        self._probe = probe
-        self._clock = clock
-        self._failures = 0
-        self._pause = BREAKER_PAUSE_SECONDS
-        self._task: asyncio.Task[None] | None = None
-        self.state: Literal["closed", "open", "half_open", "trial"] = "closed"
-
-    def enter(self) -> bool:
-        """Whether a recall may be tried now; each True must be followed by one of the reports."""
-        if self.state == "half_open":
-            self.state = "trial"
-            return True
-        return self.state == "closed"
-
-    def succeeded(self) -> None:
-        """Reports a recall that the server answered."""
-        self._failures = 0
-        if self.state == "trial":
-            self.state = "closed"
-            self._pause = BREAKER_PAUSE_SECONDS
-
-    def failed(self) -> None:
-        """Reports a recall that failed for a reason that will hit the next one too."""
-        self._failures += 1
-        if self.state == "trial":
-            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
-            self._open()
-        elif self.state == "closed" and self._failures >= BREAKER_FAILURES:
-            self._open()
-
-    def abandoned(self) -> None:
-        """Reports a recall that was cancelled before it told anything."""
-        if self.state == "trial":
-            self.state = "half_open"
-
-    async def aclose(self) -> None:
-        """Ends the background probe."""
-        if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def _open(self) -> None:
-        self.state = "open"
-        self._task = asyncio.create_task(self._wait_for_server())
-
-    async def _wait_for_server(self) -> None:
-        while True:
-            await self._clock.sleep(self._pause)
-            if await self._probe():
-                self.state = "half_open"
-                return
-            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
 
 
 class ChatMemory:
@@ -199,11 +132,12 @@ class ChatMemory:
         self._client = client
         self._delivery = delivery
         self._clock = clock
-        self._previous: Recent[tuple[str, str], str] = Recent()
+        self._lately = Lately()
         self._reports: Recent[str, RecallReport] = Recent()
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
+        self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[str]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
@@ -236,6 +170,10 @@ class ChatMemory:
         """Why nothing was recalled for the latest message of this chat, if so."""
         return self._skipped.get(scope.chat)
 
+    def is_outdated(self, message: Message) -> bool:
+        """Whether what was recalled for a message may hold what was forgotten after it came."""
+        return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
+
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
 
@@ -266,62 +204,97 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(message.speaker, message.at, message.stored) for message in turn]
-        said.append(Utterance(first.bot, answered_at, answer))
-        new = [one for one in said if one.text and not self._is_repeated(first.scope, one)]
-        if lines := turn_lines(new, first.speaker):
-            self.figures.turns += 1
-            urgent = any(asks_to_remember(message.words) for message in turn)
-            header = Header.of(first.scope, first.texts, first.at, first.bot)
-            record = TurnRecord(first.scope.chat, header, lines, urgent=urgent)
-            await self._delivery.add(record)
+        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
+            self.figures.repeated += 1
+            return
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said = [*(one for one in said if one.text), Utterance(first.bot, answered_at, answer)]
+        self.figures.turns += 1
+        header = Header.of(first.scope, first.texts, first.at, first.bot)
+        record = TurnRecord(
+            first.scope.chat,
+            header,
+            turn_lines(said, first.speaker),
+            urgent=any(asks_to_remember(message.words) for message in turn),
+            began=first.began,
+        )
+        await self._delivery.add(record)
+        if not self.is_outdated(first):
+            self._lately.say(first.scope, said, self._clock.monotonic())
 
     def record(
-        self, scope: Scope, texts: Texts, speaker: Speaker, text: str, at: datetime
+        self,
+        scope: Scope,
+        texts: Texts,
+        person: Speaker,
+        text: str,
+        at: datetime,
+        *,
+        by_bot: bool = False,
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
         Args:
             scope: The chat.
             texts: The wording in the language of the chat.
-            speaker: Whose line it is.
+            person: Whose line it is.
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
+            by_bot: The bot says it, in answer to that person.
         """
-        said = Utterance(speaker, at, as_said(text, texts))
-        header = Header.of(scope, texts, at, Speaker(texts("name_bot")))
-        return TurnRecord(scope.chat, header, (said.line,), urgent=True)
+        bot = Speaker(texts("name_bot"))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        header = Header.of(scope, texts, at, bot)
+        return TurnRecord(
+            scope.chat,
+            header,
+            turn_lines([said], person),
+            urgent=True,
+            began=self._clock.monotonic(),
+        )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: last words, the last recall, the profile."""
+        """Drops what is held of a chat in memory: the talk, the last recall, the profile.
+
+        What a recall or a reading of the profile that has begun will bring is dropped with it.
+        """
+        self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
-        for person in [key for key in self._previous if key[0] == scope.chat]:
-            del self._previous[person]
+        self._lately.forget(scope.chat)
         self._reports.pop(scope.chat, None)
         self._skipped.pop(scope.chat, None)
         self._profiles.pop(scope.chat, None)
 
-    def _is_repeated(self, scope: Scope, said: Utterance) -> bool:
-        """Whether this speaker said the same within the hour; if not, notes it."""
+    def forget_talk(self) -> None:
+        """Drops what was just said in all chats, where somebody wants to be stored in none."""
+        self._lately.forget_all()
+
+    def _is_repeated(self, first: Message, text: str) -> bool:
+        """Whether this person said the same within the hour; if not, notes it.
+
+        Only what is long enough to mean the same again counts: not a 是的 to another question.
+        """
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        key = (scope.chat, said.speaker.pseudonym, hash(said.text))
-        if key in self._said:
-            self.figures.repeated += 1
-            return True
-        self._said[key] = now
-        return False
+        if len(text.encode()) < MIN_REPEATED_BYTES:
+            return False
+        key = (first.scope.chat, first.speaker.pseudonym, hash(text))
+        is_repeated = key in self._said
+        self._said.setdefault(key, now)
+        return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
-        """Recalls for a person who asks to see the result.
+        """Recalls for somebody who asks to see the result, as much as a reply would be given.
 
         Raises:
             HindsightError: The server did not answer as it should, or `timeout`.
         """
         assert self._client is not None
-        return await self._ask(self._client, scope, query, now)
+        found = await self._ask(self._client, scope, query, now)
+        ranked = rank(found, query, waiting=self._waiting(scope))
+        return cut_memories(ranked, self._settings.recall.max_tokens)
 
     async def aclose(self) -> None:
         """Cancels what is running."""
@@ -336,38 +309,44 @@ class ChatMemory:
             self.breaker.abandoned()
 
     def _query(self, message: Message) -> str:
-        """Builds the query, and keeps the words for the same person's next message."""
-        key = (message.scope.chat, message.speaker.pseudonym)
-        previous = self._previous.pop(key, "")
-        query = build_query(message.words, previous=previous, quoted=message.quoted)
-        if message.speaker.pseudonym != UNKNOWN_PERSON and not message.private_to_speaker:
-            self._previous.put(key, message.words)
-        return query
+        """Builds the query, and keeps the words for what is asked next."""
+        previous = self._lately.before(message)
+        self._lately.ask(message)
+        return build_query(message.words, previous=previous, quoted=message.quoted)
+
+    def _waiting(self, scope: Scope) -> list[RecalledMemory]:
+        """What was just said, or still waits here because nothing can be sent."""
+        now, is_stuck = self._clock.monotonic(), self._delivery.state.stopped
+        return self._lately.lines(scope, -math.inf if is_stuck else now - LINE_SECONDS)
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
         report = RecallReport(message.at, query)
+        deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            async with asyncio.timeout(self._settings.recall.timeout_seconds):
-                memories = await self._ask(client, message.scope, query, message.at)
-        except TimeoutError:
-            report = replace(report, failure="deadline")
-            self.breaker.failed()
+            memories = await self._ask(client, message.scope, query, message.at, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
         except HindsightError as error:
             report = replace(report, failure=error.reason)
-            self.breaker.failed()
+            (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        if self.is_outdated(message):
+            return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
     async def _ask(
-        self, client: HindsightClient, scope: Scope, query: str, now: datetime
+        self,
+        client: HindsightClient,
+        scope: Scope,
+        query: str,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
@@ -377,8 +356,10 @@ class ChatMemory:
                 text,
                 tags=scope.read_tags(match_umo=recall.match_umo),
                 budget=recall.budget,
-                max_tokens=recall.max_tokens,
+                max_tokens=max(recall.max_tokens, ASKED_TOKENS),
                 query_timestamp=now.isoformat(timespec="seconds"),
+                options=RecallOptions(),
+                deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 
@@ -390,15 +371,28 @@ class ChatMemory:
     def _with_block(
         self, report: RecallReport, message: Message, memories: list[RecalledMemory]
     ) -> RecallReport:
-        block, shown = build_block(
+        speaker = message.speaker
+        ranked = rank(
             memories,
+            report.query,
+            waiting=self._waiting(message.scope),
+            asker=speaker.pseudonym,
+        )
+        block = build_block(
+            ranked,
             texts=message.texts,
             timezone=message.at.tzinfo,
             max_tokens=self._settings.recall.max_tokens,
-            speaker=message.speaker if message.scope.kind == "group" else None,
+            speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
         )
-        return replace(report, memories=tuple(shown), block=block, lines=len(shown))
+        return replace(
+            report,
+            memories=block.shown,
+            block=block.text,
+            lines=len(block.shown),
+            left_out=block.left_out,
+        )
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._skipped.pop(scope.chat, None)
@@ -425,10 +419,11 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        with contextlib.suppress(HindsightError):
+        with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
+            if not self.is_outdated(message):
+                self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

@@ -41,7 +41,7 @@ UNKNOWN_PERSON = "#000000"
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
 
-_NO_SENDER = frozenset({"", "unknown", "None"})
+NO_SENDER = frozenset({"", "unknown", "None"})
 """What adapters put where the platform told no sender (DingTalk and WeCom say `unknown`)."""
 
 
@@ -67,7 +67,9 @@ class StateFault(StrEnum):
     """Why memory is off everywhere: nobody who said no may be remembered because a file broke."""
 
     SALT_UNREADABLE = "salt_unreadable"
+    SALT_FORBIDDEN = "salt_forbidden"
     SALT_CHANGED = "salt_changed"
+    STATE_FORBIDDEN = "state_forbidden"
     STATE_UNREADABLE = "state_unreadable"
     NOT_WRITABLE = "state_not_writable"
 
@@ -163,7 +165,7 @@ class Hasher:
         if origin.kind == "group" and origin.group_id:
             group = f"group:{self.digest('group', origin.group_id)}"
             return self._scope("group", origin, ("scope:group", platform, group, umo))
-        if origin.sender_id in _NO_SENDER:
+        if origin.sender_id in NO_SENDER:
             return Skip.NO_SENDER
         sender = f"sender:{self.digest('sender', origin.sender_id)}"
         tags = ("scope:private", platform, sender, umo)
@@ -186,7 +188,7 @@ class Hasher:
 
         Hindsight's entities are bank-wide, so one hash for all chats would link them.
         """
-        if person_id in _NO_SENDER:
+        if person_id in NO_SENDER:
             return ""
         return self.digest(f"person:{scope.chat}", person_id)
 
@@ -261,6 +263,9 @@ class ScopeState:
             self._has_lost_salt = is_lost
             text = secrets.token_hex(SALT_BYTES)
             write_private(path, text + "\n")
+        except PermissionError:
+            self.fault = StateFault.SALT_FORBIDDEN
+            return
         except (OSError, ValueError):
             text = ""
         if re.fullmatch(r"[0-9a-fA-F]{64}", text):
@@ -276,6 +281,9 @@ class ScopeState:
             self._data = _parse_state(json.loads(self._path.read_text("utf-8")))
         except FileNotFoundError:
             self._replace(_StateData(fingerprint, "unknown" if self._has_lost_salt else ""))
+        except PermissionError:
+            self.fault = StateFault.STATE_FORBIDDEN
+            return
         except (OSError, ValueError):
             self.fault = StateFault.STATE_UNREADABLE
             return
@@ -289,6 +297,11 @@ class ScopeState:
             return
         lost = self._data.lost_salt or self._data.salt_fingerprint
         self._replace(_StateData(fingerprint, "" if lost == fingerprint else lost))
+
+    @property
+    def switches(self) -> object:
+        """What all switches and opt-outs are at present; another object after each change."""
+        return self._data
 
     @property
     def salt_lost(self) -> bool:

@@ -12,6 +12,7 @@ have neither `#` nor brackets, so what somebody says cannot pass for the beginni
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +29,8 @@ PLUGIN = "astrbot_plugin_hindsight_memory"
 
 _PERSON = r"[^#(\n]*(?P<{}>#[0-9a-f]{{6,32}})"
 _LINE = re.compile(
-    rf"(?:{_PERSON.format('speaker')}|[^#(\n]*) \(\d{{4}}-\d\d-\d\dT[^)\s]*"
-    rf"(?: → {_PERSON.format('answered')})?\): (?P<words>.*)",
+    rf"(?P<label>{_PERSON.format('speaker')}|[^#(\n]*) \((?P<at>\d{{4}}-\d\d-\d\dT[^)\s]*)"
+    rf"(?: → (?P<answered_label>{_PERSON.format('answered')}))?\): (?P<words>.*)",
     re.DOTALL,
 )
 _COUNTED = ("turns", "speakers")
@@ -70,9 +71,28 @@ class Line:
         return self._part("speaker")
 
     @property
+    def label(self) -> str:
+        """The speaker's name and pseudonym, the bot's name alone; empty for other texts."""
+        return self._part("label")
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was said, if the line tells a moment with its offset."""
+        try:
+            moment = datetime.fromisoformat(self._part("at"))
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else None
+
+    @property
     def answered(self) -> str:
         """The pseudonym of whom the bot answers, where the line names somebody."""
         return self._part("answered")
+
+    @property
+    def answered_label(self) -> str:
+        """The same with the name."""
+        return self._part("answered_label")
 
     @property
     def words(self) -> str:
@@ -128,6 +148,7 @@ class Message:
         texts: The wording in the language of this chat.
         bot: The bot's own name.
         private_to_speaker: The speaker does not want to be stored.
+        began: When it came, in seconds of the monotonic clock, which a reload does not set back.
     """
 
     scope: Scope
@@ -140,6 +161,7 @@ class Message:
     texts: Texts
     bot: Speaker
     private_to_speaker: bool = False
+    began: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -202,12 +224,14 @@ class TurnRecord:
         header: The first turn's header is the window's.
         lines: What was said.
         urgent: Its window is to be sent as soon as possible.
+        began: See `Message`; what is erased after that covers the turn, wherever it is by then.
     """
 
     chat: str
     header: Header
     lines: TurnLines
     urgent: bool = False
+    began: float = math.inf
 
     @property
     def chars(self) -> int:
@@ -276,13 +300,14 @@ def keep(lines: Sequence[Line], is_kept: Callable[[Line, str], bool]) -> list[Li
         lines: All of them.
         is_kept: Takes a line and its owner's pseudonym.
     """
-    labels = {line.pseudonym: line.text.partition(" (")[0] for line in lines if line.pseudonym}
+    labels = {line.answered: line.answered_label for line in lines if line.answered}
+    labels |= {line.pseudonym: line.text.partition(" (")[0] for line in lines if line.pseudonym}
     kept: list[Line] = []
     before = ""
     for line, owner in zip(lines, owners(lines), strict=True):
         if is_kept(line, owner):
             is_plain = line.pseudonym or line.answered or owner == before
-            kept.append(line if is_plain else line.answering(labels.get(owner, owner)))
+            kept.append(line if is_plain else line.answering(labels[owner]))
             before = owner
     return kept
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.assembly import assemble
-from astrbot_plugin_hindsight_memory.commands import Caller
+from astrbot_plugin_hindsight_memory.command_types import Caller
 from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
@@ -54,8 +54,10 @@ class CommandsCase(BankCase):
             jitter=lambda: 1.0,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.archive, self.eraser, self.memory = parts.archive, parts.eraser, parts.memory
-        self.status, self.commands = parts.status, parts.commands
+        self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
+        self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
+        self.archive = parts.stored.archive if parts.stored else None
+        self.eraser = parts.stored.eraser if parts.stored else None
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
         hasher = self.state.hasher

@@ -9,18 +9,28 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of
+from astrbot_plugin_hindsight_memory.bot_names import BotNames
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.settings import PrivacySettings
 from astrbot_plugin_hindsight_memory.texts import Texts
-from support import HASHER, make_settings, scope_of
+from support import HASHER, Clock, make_settings, scope_of
 
 BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
-Kind = StrEnum(
-    "Kind",
-    {n: n for n in ("Plain", "At", "Reply", "Image", "Record", "Video", "File", "Forward", "Node")}
-    | {"Nodes": "Nodes", "Face": "Face"},
-)
+
+
+class Kind(StrEnum):
+    Plain = "Plain"
+    At = "At"
+    Reply = "Reply"
+    Image = "Image"
+    Record = "Record"
+    Video = "Video"
+    File = "File"
+    Forward = "Forward"
+    Node = "Node"
+    Nodes = "Nodes"
+    Face = "Face"
 
 
 def part(kind: str, **values: Any) -> Any:
@@ -104,7 +114,7 @@ def reader_of(
         scope,
         roster or Roster(HASHER, scope),
         Texts(language),
-        bot_name=(bot_names or BotNames()).name(event),
+        bot_name=(bot_names or BotNames(Clock())).name(event),
         privacy=_privacy_settings(**privacy),
         opted_out=lambda person: person in opted_out,
     )
@@ -122,7 +132,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 def part_from_json(values: Mapping[str, Any]) -> Any:
     """A component from its fields; components within it are made too."""
-    fields = DEFAULTS.get(values["type"], {}) | values
+    fields = {**DEFAULTS.get(values["type"], {}), **values}
     for name in ("chain", "content", "nodes"):
         if name in fields:
             fields[name] = [part_from_json(one) for one in fields[name]]

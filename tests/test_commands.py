@@ -6,22 +6,25 @@ import asyncio
 import json
 import re
 import sqlite3
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import Any, ClassVar
 from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
 import test_hindsight_client
 from astrbot_plugin_hindsight_memory import commands as commands_module
-from astrbot_plugin_hindsight_memory.commands import (
-    BANK_SETTINGS,
-    CODE_SECONDS,
-    MAX_PAUSE_MINUTES,
-    PAGE_LINES,
-)
+from astrbot_plugin_hindsight_memory import commands_seeing, model_tools
+from astrbot_plugin_hindsight_memory.commands_correcting import CODE_SECONDS
+from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
+from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
+from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES
+from astrbot_plugin_hindsight_memory.erasure import Removed
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
+from astrbot_plugin_hindsight_memory.numbered import NumberedLists
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Speaker
 from commands_case import (
     ANN,
     AT,
@@ -40,28 +43,30 @@ NAMES = {
     "recall": "回忆",
     "why": "为什么",
     "list": "列表",
-    "remember": "记住",
     "ask": "提问",
     "profile": "概况",
+    "export": "导出",
+    "stats": "统计",
+    "remember": "记住",
     "forget": "忘记",
     "forgetme": "忘记我",
+    "wipe": "清空",
     "optout": "退出",
     "optin": "加入",
-    "wipe": "清空",
-    "export": "导出",
     "pause": "暂停",
     "on": "开启",
     "off": "关闭",
-    "stats": "统计",
     "retry": "重试",
     "setup": "优化",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
 OF_ADMINS = ("retry", "setup", "setup apply", "stats json")
-LIMITED = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
-WHILE_ON = LIMITED
+WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
 """What needs a memory that is switched on; the rest works on what is stored."""
+LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
+UNDONE = Removed(is_done=False)
+OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
 WITH_MEMORY = (
     *("recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 1", "forgetme"),
     *("optout", "optin", "wipe", "export", "setup"),
@@ -241,18 +246,19 @@ class RightsTest(CommandsCase):
 
 class LimitTest(CommandsCase):
     async def test_so_many_a_minute(self) -> None:
-        self.build(commands={"per_minute": 4})
+        number = len(LIMITED)
+        self.build(commands={"per_minute": number})
         for words in LIMITED:
-            self.assertNotEqual(await self.ask(words), Texts("zh")("too_often", number=4))
+            self.assertNotEqual(await self.ask(words), Texts("zh")("too_often", number=number))
         for words in LIMITED:
             for language in LANGUAGES:
                 with self.subTest(words=words, language=language):
                     answer = await self.ask(words, language=language)
-                    self.assertEqual(answer, Texts(language)("too_often", number=4))
+                    self.assertEqual(answer, Texts(language)("too_often", number=number))
         self.clock.now += 59.9
-        self.assertEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=4))
+        self.assertEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
         self.clock.now += 0.1
-        self.assertNotEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=4))
+        self.assertNotEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
 
     async def test_each_person_in_each_chat(self) -> None:
         self.build(commands={"per_minute": 1})
@@ -264,7 +270,7 @@ class LimitTest(CommandsCase):
 
     async def test_other_commands_are_not_limited(self) -> None:
         self.build(commands={"per_minute": 1})
-        for name in ("list", "why", "status", "stats", "help", "optin"):
+        for name in ("list", "why", "status", "help", "optin"):
             for _ in range(3):
                 self.assertNotEqual(await self.ask(name), Texts("zh")("too_often", number=1))
 
@@ -277,7 +283,90 @@ class LimitTest(CommandsCase):
         self.assertEqual(len(self.bank.requests), number)
 
 
+class PersonTest(CommandsCase):
+    """Whoever has no id of their own decides for nobody else."""
+
+    nobody: ClassVar[dict[str, Any]] = {
+        "person_id": "",
+        "speaker": Speaker("匿名成员", "#0a0b0c"),
+        "is_manager": False,
+    }
+
+    async def test_person_without_an_id_is_refused_and_nothing_happens(self) -> None:
+        theirs = f"匿名成员#0a0b0c {AT}: 我喜欢喝绿茶"
+        self.bank.store(self.scope(), theirs)
+        before = (self.folder / STATE_FILE).read_text()
+        for words in OF_PERSONS:
+            await self.expect(words, "needs_person", **self.nobody)
+        self.assertEqual((self.folder / STATE_FILE).read_text(), before)
+        self.assertEqual(self.bank.requests, [])
+        await self.ask("list", **self.nobody)
+        await self.expect("forget 1", "needs_managers", **self.nobody)
+        self.assertEqual(self.bank.texts(self.scope()), [theirs])
+
+    async def test_person_without_an_id_may_do_the_rest(self) -> None:
+        self.bank.store(self.scope(), TEA)
+        for words in ("recall 茶", "list", "why", "status", "help"):
+            answer = await self.ask(words, **self.nobody)
+            self.assertNotEqual(answer, Texts("zh")("needs_person"))
+
+
+class EndingTest(CommandsCase):
+    """What is under way while the plugin ends."""
+
+    async def test_commands_and_tools_that_end_in_time_are_waited_for(self) -> None:
+        self.bank.gate.clear()
+        tasks = [asyncio.create_task(self.ask("recall 茶"))]
+        tasks.append(asyncio.create_task(self.tools.answer("recall", self.caller(), "茶")))
+        await until(lambda: self.bank.waiting == 2)
+        finishing = asyncio.create_task(self.work.finish(60))
+        await asyncio.sleep(0)
+        self.bank.gate.set()
+        await finishing
+        texts = Texts("zh")
+        answers = [await task for task in tasks]
+        self.assertEqual(answers, [texts("recall_empty"), texts("tool_nothing")])
+
+    async def test_what_takes_longer_ends_with_a_sentence(self) -> None:
+        for language in LANGUAGES:
+            self.build()
+            self.bank.gate.clear()
+            caller = self.caller(texts=Texts(language))
+            tasks = [asyncio.create_task(self.answers("export", caller))]
+            tasks.append(asyncio.create_task(self.answers("remember 我喜欢茶", caller)))
+            tool = asyncio.create_task(self.tools.answer("recall", caller, "茶"))
+            await until(lambda: self.bank.waiting == 3)
+            await self.work.finish(0)
+            ended = Texts(language)("ended")
+            self.assertEqual([await task for task in tasks], [[ended]] * 2)
+            self.assertEqual(await tool, ended)
+            self.bank.gate.set()
+
+    async def test_tool_says_that_it_remembered_only_what_is_on_disk(self) -> None:
+        reached, go_on = self.disk.stall()
+        telling = asyncio.create_task(self.tools.answer("remember", self.caller(), "爱喝茶"))
+        await reached()
+        await self.work.finish(0)
+        self.assertEqual(await telling, Texts("zh")("ended"))
+        go_on()
+
+    async def test_nobody_waits_any_more(self) -> None:
+        self.bank.gate.clear()
+        asking = asyncio.create_task(self.ask("recall 茶"))
+        await until(lambda: self.bank.waiting)
+        asking.cancel()
+        await until(lambda: self.bank.cancelled)
+        await self.work.finish(60)
+
+
 class PatienceTest(CommandsCase):
+    async def test_a_model_at_work_is_announced_as_such(self) -> None:
+        self.enterContext(mock.patch.object(commands_module, "PATIENCE_SECONDS", 0.0))
+        self.bank.gate.clear()
+        answers = self.commands.answer(self.caller(), "ask 茶？")
+        self.assertEqual(await anext(answers), Texts("zh")("working_ask"))
+        await answers.aclose()
+
     async def test_slow_answer_is_announced(self) -> None:
         self.enterContext(mock.patch.object(commands_module, "PATIENCE_SECONDS", 0.0))
         for language in LANGUAGES:
@@ -296,21 +385,22 @@ class PatienceTest(CommandsCase):
         answers = self.commands.answer(self.caller(), "recall 茶")
         await anext(answers)
         await until(lambda: self.bank.waiting)
+        assert isinstance(answers, AsyncGenerator)
         await answers.aclose()
         await until(lambda: self.bank.cancelled)
 
     async def test_recall_has_a_time_limit(self) -> None:
-        self.enterContext(mock.patch.object(commands_module, "RECALL_SECONDS", 0.01))
+        self.enterContext(mock.patch.object(commands_seeing, "RECALL_SECONDS", 0.01))
         self.bank.gate.clear()
         await self.expect("recall 茶", "timeout")
 
 
 class FaultTest(CommandsCase):
     async def test_every_fault_is_a_sentence(self) -> None:
-        table = [
+        table: list[tuple[httpx.Response | Exception, str]] = [
             (reply(status), reason) for status, _, reason in test_hindsight_client.StatusTest.TABLE
         ]
-        faults = [
+        faults: list[tuple[httpx.Response | Exception, str]] = [
             *table,
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.ReadTimeout("slow"), "timeout"),
@@ -324,7 +414,7 @@ class FaultTest(CommandsCase):
                     continue  # says more, see below
                 if words == "setup" and reason in {"unauthorized", "payment_required", "forbidden"}:
                     continue
-                self.bank.fail(lambda answer=answer: answer, part)
+                self.bank.fail(answer, part)
                 await self.expect(words, reason, is_admin=True)
 
     async def test_server_faults_say_what_to_do_and_hide_the_rest(self) -> None:
@@ -576,7 +666,7 @@ class AskTest(CommandsCase):
                 (reply(400, {"detail": "Query too long: 600 tokens"}), "query_too_long"),
                 (reply(422), "rejected"),
             ):
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 await self.expect(words, key)
 
 
@@ -649,7 +739,7 @@ class RememberTest(CommandsCase):
         for answer, reason in ((reply(503), "overloaded"), (reply(402), "payment_required")):
             for language in LANGUAGES:
                 texts = Texts(language)
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 told = await self.ask("remember 我喜欢喝绿茶", language=language)
                 self.assertEqual(told, texts("remember_later", reason=texts(reason)))
         self.bank.heal()
@@ -716,8 +806,8 @@ class ForgetTest(CommandsCase):
     async def test_forged_id_of_another_chat_is_none(self) -> None:
         theirs = self.bank.store(self.other_scope(), CAT)
         for memory_id in (f"{theirs}.0", theirs):
-            self.commands._shown[self.scope().chat, ANN.pseudonym] = {1: memory_id}
-            answer = await self.ask("forget 1 all")
+            with mock.patch.object(NumberedLists, "memory_id", return_value=memory_id):
+                answer = await self.ask("forget 1 all")
             self.assertEqual(answer, Texts("zh")("forget_no_number", number="1"))
         self.assertIn(theirs, self.bank.documents)
 
@@ -833,13 +923,15 @@ class ForgetTest(CommandsCase):
             await self.ask("forget 1", speaker=BEN), Texts("zh")("forget_no_number", number="1")
         )
 
-    async def test_failed_deletion_brings_nothing_twice(self) -> None:
-        self.bank.store(self.scope(), TEA, CAT)
+    async def test_failed_deletion_keeps_what_stays_once(self) -> None:
+        document = self.bank.store(self.scope(), TEA, CAT)
         await self.ask("list")
         self.bank.fail(lambda: reply(503), "documents/", "DELETE")
         await self.expect("forget 1", "overloaded")
         self.bank.heal()
-        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}"])
+        (erasure,) = await self.outbox.erasures()
+        self.assertEqual(erasure.documents, (document,))
+        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}", CAT])
 
 
 class ForgetMeTest(CommandsCase):
@@ -965,11 +1057,11 @@ class WipeTest(CommandsCase):
             code = await self.code()
             self.bank.fail(lambda: reply(401))
             answer = await self.ask(f"wipe {code}", language=language)
-            self.assertEqual(answer, texts("wipe_failed", reason=texts("unauthorized")))
+            self.assertEqual(answer, texts("erasure_failed", reason=texts("unauthorized")))
             self.bank.heal()
             code = await self.code()
             assert self.eraser
-            with mock.patch.object(self.eraser, "wipe", mock.AsyncMock(return_value=None)):
+            with mock.patch.object(self.eraser, "wipe", mock.AsyncMock(return_value=UNDONE)):
                 answer = await self.ask(f"wipe {code}", language=language)
             self.assertEqual(answer, texts("wipe_goes_on"))
 
@@ -1027,10 +1119,10 @@ class ToolTest(CommandsCase):
     """Whatever happens, the model gets a text, and never one of another chat."""
 
     async def tell(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.commands.recall_for_model(self.caller(scope, **changes), text)
+        return await self.tools.answer("recall", self.caller(scope, **changes), text)
 
     async def store(self, text: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
-        return await self.commands.remember_for_model(self.caller(scope, **changes), text)
+        return await self.tools.answer("remember", self.caller(scope, **changes), text)
 
     async def test_recall(self) -> None:
         self.bank.store(self.scope(), TEA)
@@ -1056,7 +1148,8 @@ class ToolTest(CommandsCase):
             self.assertEqual(answer, texts("tool_remembered"))
         await self.send()
         self.assertEqual(
-            self.bank.texts(self.scope())[0], "助手 (2026-03-04T12:30:05+00:00): 用户喜欢绿茶"
+            self.bank.texts(self.scope())[0],
+            "助手 (2026-03-04T12:30:05+00:00 → 小明#3fa2c1): 用户喜欢绿茶",
         )
 
     async def test_remember_survives_a_full_disk(self) -> None:
@@ -1096,10 +1189,10 @@ class ToolTest(CommandsCase):
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.Response(200, text="<html>"), "bad_answer"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             self.assertEqual(await self.tell("茶"), Texts("zh")(reason))
 
     async def test_slow_server(self) -> None:
-        self.enterContext(mock.patch.object(commands_module, "RECALL_SECONDS", 0.01))
+        self.enterContext(mock.patch.object(model_tools, "TOOL_SECONDS", 0.01))
         self.bank.gate.clear()
         self.assertEqual(await self.tell("茶"), Texts("zh")("timeout"))

@@ -9,10 +9,10 @@ from typing import Any
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.events import (
     MAX_QUOTE_CHARS,
-    BotNames,
     is_manager,
     locale_of,
     origin_of,
+    person_id_of,
 )
 from astrbot_plugin_hindsight_memory.transcript import Message
 from fake_events import ANN, BEN, BOT, GROUP, FakeEvent, at, part, quote, reader_of
@@ -49,6 +49,28 @@ class OriginTest(unittest.TestCase):
         ):
             with self.subTest(extras=extras):
                 self.assertEqual(locale_of(FakeEvent(extras=extras)), expected)
+
+
+class PersonTest(unittest.TestCase):
+    def test_id_that_is_somebodys_own(self) -> None:
+        for changes in ({}, {"platform": "telegram"}, {"group_id": None}):
+            self.assertEqual(person_id_of(FakeEvent(**changes)), ANN)
+        # The number is an ordinary one where no such platform shares it.
+        self.assertEqual(person_id_of(FakeEvent(sender_id="1087968824")), "1087968824")
+
+    def test_id_that_is_nobodys_own(self) -> None:
+        anonymous = SimpleNamespace(raw_message={"sub_type": "anonymous"})
+        for name, changes in (
+            ("none", {"sender_id": None}),
+            ("empty", {"sender_id": ""}),
+            ("unknown", {"sender_id": "unknown", "platform": "dingtalk"}),
+            ("OneBot's anonymous members", {"sender_id": "80000000"}),
+            ("anonymous under another id", {"message_obj": anonymous}),
+            ("Telegram's administrators", {"sender_id": "1087968824", "platform": "telegram"}),
+            ("Telegram's channels", {"sender_id": "136817688", "platform": "telegram"}),
+        ):
+            with self.subTest(name):
+                self.assertEqual(person_id_of(FakeEvent(**changes)), "")
 
 
 class ManagerTest(unittest.TestCase):
@@ -230,49 +252,6 @@ class IdsTest(unittest.TestCase):
         self.assertEqual(reader.clean(f"好的\n@小红({BEN})"), f"好的 @{label('小红', BEN)}")
 
 
-class Platform:
-    """A OneBot client that tells what the bot is called."""
-
-    def __init__(self, **told: str) -> None:
-        self.told = told
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-
-    async def call_action(self, action: str, **values: Any) -> dict[str, str]:
-        self.asked.append((action, values))
-        return self.told
-
-
-class BotNamesTest(unittest.IsolatedAsyncioTestCase):
-    async def test_asked_once_for_each_chat(self) -> None:
-        names = BotNames()
-        for group_id, told, expected, asked in (
-            (GROUP, {"card": "茶茶", "nickname": "bot"}, "茶茶", "get_group_member_info"),
-            ("70007002", {"card": "", "nickname": "bot"}, "bot", "get_group_member_info"),
-            (None, {"nickname": "bot"}, "bot", "get_login_info"),
-            ("70007003", {}, "", "get_group_member_info"),
-        ):
-            platform = Platform(**told)
-            event = FakeEvent("你好", group_id=group_id, bot=platform)
-            for _ in range(2):
-                await names.ask(event)
-                self.assertEqual(names.name(event), expected)
-            self.assertEqual([action for action, _ in platform.asked], [asked])
-
-    async def test_other_platforms_do_not_tell(self) -> None:
-        platform = Platform(card="茶茶")
-        event = FakeEvent("你好", platform="telegram", bot=platform)
-        await BotNames().ask(event)
-        self.assertEqual(platform.asked, [])
-
-    async def test_mention_tells_too(self) -> None:
-        names, platform = BotNames(), Platform(card="别的")
-        self.assertEqual(names.name(FakeEvent("你好", at(BOT, "茶茶"))), "茶茶")
-        event = FakeEvent("你好", bot=platform)
-        await names.ask(event)
-        self.assertEqual(names.name(event), "茶茶")
-        self.assertEqual(platform.asked, [])
-
-
 class PrivacyTest(unittest.TestCase):
     """Who opted out is neither stored nor named; secrets go before anything is kept."""
 
@@ -299,7 +278,11 @@ class PrivacyTest(unittest.TestCase):
         self.assertEqual(message.quoted, "我喜欢茶")
 
     def test_contacts_in_a_name(self) -> None:
-        for privacy, shown in (({}, True), ({"redact_contacts": True}, False)):
+        cases: tuple[tuple[dict[str, Any], bool], ...] = (
+            ({}, True),
+            ({"redact_contacts": True}, False),
+        )
+        for privacy, shown in cases:
             with self.subTest(privacy=privacy):
                 event = FakeEvent("你好", sender_name="老王13800138000")
                 stored = reader_of(event, **privacy).message(NOW).speaker.name
@@ -319,11 +302,12 @@ class PrivacyTest(unittest.TestCase):
 
     def test_secrets_and_contacts(self) -> None:
         event = FakeEvent("密码是 hunter2hunter2，电话 13800138000")
-        for privacy, secret, phone in (
+        cases: tuple[tuple[dict[str, Any], bool, bool], ...] = (
             ({}, False, True),
             ({"redact_secrets": False}, True, True),
             ({"redact_contacts": True}, False, False),
-        ):
+        )
+        for privacy, secret, phone in cases:
             with self.subTest(privacy=privacy):
                 stored = reader_of(event, **privacy).message(NOW).stored
                 self.assertEqual("hunter2" in stored, secret)

@@ -19,10 +19,11 @@ from host import CONFIG, Host
 HOST = Host()  # before anything else imports AstrBot, which reads its root folder then
 
 import plugin  # noqa: E402
-from astrbot_plugin_hindsight_memory.events import BotNames, EventReader, origin_of  # noqa: E402
+from astrbot_plugin_hindsight_memory.bot_names import BotNames  # noqa: E402
+from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory import ChatMemory  # noqa: E402
-from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
 from astrbot_plugin_hindsight_memory.people import Roster  # noqa: E402
+from astrbot_plugin_hindsight_memory.query import build_query  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
 from astrbot_plugin_hindsight_memory.transcript import Message, TurnRecord  # noqa: E402
@@ -98,7 +99,7 @@ async def see(shape: Shape, said: Said | None = None, *, isolated: bool = False)
         scope,
         Roster(HASHER, scope),
         Texts("zh"),
-        bot_name=BotNames().name(event),
+        bot_name=BotNames(Clock()).name(event),
         privacy=make_settings().privacy,
         opted_out=lambda _: False,
     )

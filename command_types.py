@@ -1,0 +1,166 @@
+"""What a command is: who asks, where, for what, and what answers it.
+
+Each module with commands offers a class whose `commands` are its rows of the table; `assembly`
+puts the rows together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from .archive import Archive
+from .erasure import Eraser
+from .hindsight_client import HindsightClient
+from .scope import Scope, Skip
+from .texts import Texts
+from .transcript import Speaker
+
+MAX_DIGITS = 9
+"""A longer number is none that could be meant, and Python refuses to read a very long one."""
+
+ALL_WORDS = frozenset({"all", "全部", "所有"})
+
+PersonKey = tuple[str, str]
+"""A person in a chat: the chat's hash and the person's pseudonym."""
+
+Rights = Literal["all", "managers", "admins"]
+"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins."""
+
+Needs = Literal["nothing", "stored", "memory"]
+"""What a command needs: nothing, what is stored (also while the memory is off), or a memory that
+is switched on."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is there with a server and a salt only.
+
+    Attributes:
+        client: Hindsight.
+        archive: What is stored.
+        eraser: What must vanish.
+    """
+
+    client: HindsightClient
+    archive: Archive
+    eraser: Eraser
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who uses a command, and where.
+
+    Attributes:
+        scope: The chat, or why it has no memory.
+        texts: The wording in the caller's language.
+        now: Aware, in the local timezone.
+        speaker: The caller by name and pseudonym.
+        person_id: The platform's id, for the opt-out alone; empty where it is nobody's own.
+        is_manager: May change what concerns everybody in this chat.
+        is_admin: Is an admin of the bot.
+    """
+
+    scope: Scope | Skip
+    texts: Texts
+    now: datetime
+    speaker: Speaker
+    person_id: str = field(repr=False)
+    is_manager: bool
+    is_admin: bool
+
+    @property
+    def key(self) -> PersonKey:
+        """The person in this chat."""
+        chat = self.scope.chat if isinstance(self.scope, Scope) else ""
+        return chat, self.speaker.pseudonym
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command that was typed.
+
+    Attributes:
+        caller: Who typed it.
+        argument: What was typed behind it.
+    """
+
+    caller: Caller
+    argument: str
+
+    @property
+    def texts(self) -> Texts:
+        """The wording in the caller's language."""
+        return self.caller.texts
+
+
+@dataclass(frozen=True)
+class ChatRequest(Request):
+    """A command in a chat that can have a memory.
+
+    Attributes:
+        scope: The chat.
+        reached: What is stored, None without a server.
+    """
+
+    scope: Scope
+    reached: Stored | None
+
+    @property
+    def stored(self) -> Stored:
+        """What is stored, for commands that need it."""
+        assert self.reached is not None, "the command does not say that it needs what is stored"
+        return self.reached
+
+
+Handler = Callable[[ChatRequest], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One sub-command.
+
+    Attributes:
+        name: What is typed after `/hindsight`; `help_<name>` is its line in the help.
+        alias: The Chinese name.
+        handler: Answers it.
+        elsewhere: Answers it where there is no chat to speak of; None gives the reason instead.
+        has_argument: `arg_<name>` describes what follows.
+        rights: Who may use it in a group.
+        needs: What must be there.
+        is_limited: So often a minute and person.
+        is_personal: Concerns the lines of the caller, who must be somebody.
+        working: What is said where it takes longer.
+    """
+
+    name: str
+    alias: str
+    handler: Handler
+    elsewhere: Callable[[Request], Awaitable[str]] | None = None
+    has_argument: bool = False
+    rights: Rights = "all"
+    needs: Needs = "nothing"
+    is_limited: bool = False
+    is_personal: bool = False
+    working: str = "working"
+
+
+class CommandSet(Protocol):
+    """A module's commands."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """Rows of the table."""
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """The first word of a text, and the rest."""
+    words = [*text.split(maxsplit=1), "", ""]
+    return words[0], words[1]
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number that somebody typed, or None where the text is none."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None

@@ -1,0 +1,122 @@
+"""What the model's tools answer: always a text, and never one of another chat."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from .command_types import Caller, PersonKey
+from .delivery import Delivery
+from .handover import Work
+from .hindsight_types import HindsightError
+from .memory import ChatMemory
+from .memory_formatter import memory_text
+from .numbered import described
+from .query import build_query
+from .rate_limit import RateLimit
+from .scope import Scope, ScopeState, Skip
+from .settings import ToolSettings
+from .status import Status
+
+TOOL_SECONDS = 8.0
+
+ToolName = Literal["recall", "remember"]
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """What the model is told of a tool.
+
+    Attributes:
+        name: Its name, without that of the plugin.
+        description: In the model's language, which is always English.
+        argument: The name of its one argument.
+    """
+
+    name: ToolName
+    description: str
+    argument: str
+
+
+_RECALL = ToolSpec(
+    "recall", "Looks up what is remembered of this chat. Ask in its language.", "query"
+)
+_REMEMBER = ToolSpec(
+    "remember", "Stores one sentence in the long-term memory of this chat.", "content"
+)
+
+
+class ModelTools:
+    """Answers the model's tools.
+
+    Args:
+        settings: Which tools there are.
+        memory: The recall and retain flow.
+        state: Salt and switches.
+        delivery: The sending of turns.
+        status: Says why there is no memory.
+        limit: Shared with the commands.
+        work: Knows what is under way.
+    """
+
+    def __init__(
+        self,
+        settings: ToolSettings,
+        memory: ChatMemory,
+        state: ScopeState,
+        delivery: Delivery,
+        status: Status,
+        limit: RateLimit[PersonKey],
+        work: Work,
+    ) -> None:
+        self._work = work
+        wanted = {_RECALL: settings.recall, _REMEMBER: settings.remember}
+        self.specs = [spec for spec, is_wanted in wanted.items() if is_wanted]
+        self._memory = memory
+        self._state = state
+        self._delivery = delivery
+        self._status = status
+        self._limit = limit
+
+    async def answer(self, name: ToolName, caller: Caller, text: str) -> str:
+        """What is remembered of this chat for a query; or takes a sentence as the bot's own."""
+        handler = {"recall": self._recall, "remember": self._remember}[name]
+        work = self._answer(caller, text, handler)
+        return await self._work.start(work, ended=caller.texts("ended"))
+
+    async def _answer(
+        self, caller: Caller, text: str, handler: Callable[[Caller, Scope, str], Awaitable[str]]
+    ) -> str:
+        scope = self._memory.admit(caller.scope)
+        if isinstance(scope, Skip):
+            return self._status.no_memory(caller.scope, caller.texts)
+        if not self._limit.may_use(caller.key):
+            return caller.texts("too_often", number=self._limit.per_minute)
+        try:
+            async with asyncio.timeout(TOOL_SECONDS):
+                return await handler(caller, scope, text)
+        except HindsightError as error:
+            return caller.texts(error.reason)
+        except TimeoutError:
+            return caller.texts("timeout")
+
+    async def _recall(self, caller: Caller, scope: Scope, text: str) -> str:
+        query = build_query(text)
+        if not query:
+            return caller.texts("recall_usage")
+        memories = await self._memory.search(scope, query, caller.now)
+        lines = [described(caller, m) for m in memories if memory_text(m, caller.texts)]
+        return "\n".join(lines) or caller.texts("tool_nothing")
+
+    async def _remember(self, caller: Caller, scope: Scope, text: str) -> str:
+        texts = caller.texts
+        if not re.search(r"\w", text):
+            return texts("remember_usage")
+        if self._state.is_opted_out(scope, caller.person_id):
+            return texts("remember_opted_out")
+        record = self._memory.record(scope, texts, caller.speaker, text, caller.now, by_bot=True)
+        await self._delivery.add(record)
+        return texts("tool_remembered")
