@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from .breaker import Breaker
+from .cleaning import as_said
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -242,7 +243,7 @@ class ChatMemory:
             by_bot: The bot says it, in answer to that person.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, text)
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
