@@ -28,6 +28,7 @@ from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
+from .texts import Texts
 from .workers import Workers
 
 
@@ -64,16 +65,20 @@ class Parts:
     workers: Workers
 
 
-def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
+def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
     """The client for these settings; None where they do not allow any request."""
     if settings.problems:
         return None
-    return HindsightClient(
+    client = HindsightClient(
         api_base=settings.api_base,
         api_key=settings.api_key,
         bank_id=settings.bank_id,
         clock=clock,
+        logger=logger,
     )
+    for notice in client.notices:
+        logger.info("Hindsight: %s", Texts("en")(notice.key, **notice.values))
+    return client
 
 
 def assemble(
@@ -102,7 +107,7 @@ def assemble(
         jitter: Uniform in [0, 1).
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
-    client = client or open_client(settings, clock)
+    client = client or open_client(settings, clock, logger)
     outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
     delivery = Delivery(
         outbox,

@@ -388,10 +388,10 @@ class Delivery:
     async def _has_failed(self, client: HindsightClient, window: Window) -> bool:
         """Whether an earlier try came to nothing on the server: its operation never runs again."""
         try:
-            failed = await client.operations("failed")
+            operation = await client.operation(window.operation_id)
         except HindsightError:
             return False
-        return any(one.operation_id == window.operation_id for one in failed)
+        return operation is not None and operation.status == "failed"
 
     async def _not_taken(
         self, client: HindsightClient, window: Window, error: HindsightError

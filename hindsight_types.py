@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+SOURCE_TOKENS = 4096
+
 
 class HindsightError(Exception):
     """A call failed.
@@ -23,12 +25,14 @@ class HindsightError(Exception):
     Attributes:
         reason: A short English code such as `unauthorized`, the key of its sentence in `texts`.
         status: The HTTP status, or None where there was no answer.
+        local: The cause is on this side, so that nothing is told of the server.
     """
 
-    def __init__(self, reason: str, status: int | None = None) -> None:
+    def __init__(self, reason: str, status: int | None = None, *, local: bool = False) -> None:
         super().__init__(f"{reason} ({status})" if status else reason)
         self.reason = reason
         self.status = status
+        self.local = local
 
 
 class RetryLaterError(HindsightError):
@@ -39,9 +43,14 @@ class RetryLaterError(HindsightError):
     """
 
     def __init__(
-        self, reason: str, status: int | None = None, after_seconds: float | None = None
+        self,
+        reason: str,
+        status: int | None = None,
+        after_seconds: float | None = None,
+        *,
+        local: bool = False,
     ) -> None:
-        super().__init__(reason, status)
+        super().__init__(reason, status, local=local)
         self.after_seconds = after_seconds
 
 
@@ -67,10 +76,17 @@ class RecalledMemory:
         kind: `world`, `experience` (of the assistant) or `observation` (a conclusion).
         mentioned_at: When it was said, aware, or None.
         tags: Tags of the memory, in no particular order.
-        score: Relevance, comparable only within one recall, or None.
+        score: Relevance, comparable only within one recall, or None. Without a cross-encoder it
+            tells no more than the rank.
         speakers: Pseudonyms of those who speak in its source, where the source is known.
         document_id: Its source, or empty for a conclusion.
         sources: Ids of the memories that a conclusion stands on, where the server tells.
+        semantic: Cosine of query and memory; None where another way led to it.
+        reranker: A cross-encoder's verdict from 0 to 1; None where the server has none.
+        occurred_start: When what it tells of began, aware, or None.
+        occurred_end: When that ended, aware, or None.
+        chunk_id: The part of its source that it was made from, or empty.
+        chunk: Words of that part, where they were asked for and fitted in; maybe cut at the end.
     """
 
     memory_id: str
@@ -82,6 +98,48 @@ class RecalledMemory:
     speakers: tuple[str, ...] = ()
     document_id: str = ""
     sources: tuple[str, ...] = ()
+    semantic: float | None = None
+    reranker: float | None = None
+    occurred_start: datetime | None = None
+    occurred_end: datetime | None = None
+    chunk_id: str = ""
+    chunk: str = ""
+
+
+@dataclass(frozen=True)
+class RecallOptions:
+    """What a recall may be told besides its query; by default nothing.
+
+    Attributes:
+        min_semantic: Replaces the server's own floor for `RecalledMemory.semantic`.
+        window: Memories of this time are looked for as well; first and last moment, aware.
+        chunk_tokens: Bound on the words of all `RecalledMemory.chunk`; 0 leaves them out.
+        with_sources: Tell `RecalledMemory.sources` of each conclusion, and with `chunk_tokens` give
+            it the words of one of them.
+    """
+
+    min_semantic: float | None = None
+    window: tuple[datetime, datetime] | None = None
+    chunk_tokens: int = 0
+    with_sources: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """The JSON of what differs from the default."""
+        include: dict[str, Any] = {"entities": None}
+        if self.chunk_tokens:
+            include["chunks"] = {"max_tokens": self.chunk_tokens}
+        if self.with_sources:  # ids come whatever the bound on their texts
+            include["source_facts"] = {"max_tokens": SOURCE_TOKENS if self.chunk_tokens else 0}
+        body: dict[str, Any] = {"include": include}
+        if self.min_semantic is not None:
+            body["min_scores"] = {"semantic": self.min_semantic}
+        if self.window:
+            start, end = (moment.isoformat(timespec="seconds") for moment in self.window)
+            body["temporal_window"] = {"start": start, "end": end}
+        return body
+
+
+NO_OPTIONS = RecallOptions()
 
 
 @dataclass(frozen=True)
@@ -119,18 +177,101 @@ class StoredDocument:
 
 
 @dataclass(frozen=True)
+class ListedDocument:
+    """What a list tells of a document.
+
+    Attributes:
+        document_id: Its id.
+        tags: In no particular order.
+        timestamp: When its first line was said, as it was retained.
+        created_at: When the server wrote it, aware, or None.
+        metadata: As it was retained.
+    """
+
+    document_id: str
+    tags: frozenset[str]
+    timestamp: str
+    created_at: datetime | None
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """Part of a list of documents.
+
+    Attributes:
+        documents: Those of this page.
+        total: How many there are on all pages.
+        length: How many rows the server gave; the next page begins after so many.
+    """
+
+    documents: tuple[ListedDocument, ...]
+    total: int
+    length: int
+
+
+@dataclass(frozen=True)
 class Operation:
-    """A piece of work in the server's queue.
+    """A piece of work in the server's queue, or a record of it.
+
+    A retain is a `batch_retain` under the id that it was sent with, and below that a `retain`,
+    which has an id of its own and keeps the whole text as long as the record is there.
 
     Attributes:
         operation_id: Its id.
         document_id: The document that it writes, or empty.
         status: `pending`, `processing`, `completed`, `failed` or `cancelled`.
+        kind: `retain`, `batch_retain`, `consolidation` or the like.
+        failure: Why it failed, or failed so far; the key of a sentence, or empty.
+        created_at: When it was queued, aware, or None.
+        children: Ids of the operations below it, where the server tells.
     """
 
     operation_id: str
     document_id: str
     status: str
+    kind: str = ""
+    failure: str = ""
+    created_at: datetime | None = None
+    children: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BankStats:
+    """Figures of a whole bank, up to a minute old.
+
+    Attributes:
+        documents: Stored documents.
+        memories: Facts and conclusions.
+        pending_operations: What waits in the server's queue.
+        failed_operations: What failed there; each failed retain counts twice.
+        pending_consolidation: Facts that wait for being concluded from.
+        failed_consolidation: Facts that this failed for.
+    """
+
+    documents: int = 0
+    memories: int = 0
+    pending_operations: int = 0
+    failed_operations: int = 0
+    pending_consolidation: int = 0
+    failed_consolidation: int = 0
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """Model calls of a whole bank as its server counts them.
+
+    Attributes:
+        calls: How many.
+        errors: How many of them failed.
+        input_tokens: Tokens sent to the model.
+        output_tokens: Tokens that it wrote.
+    """
+
+    calls: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 from .archive import Archive
 from .clock import Clock
 from .delivery import Delivery
-from .hindsight_client import VERSION, HindsightClient
+from .hindsight_client import HindsightClient
+from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
@@ -61,6 +62,7 @@ class Status:
         lines += self._settings_lines(texts)
         if self.client:
             lines += await self._connection_lines(self.client, texts)
+            lines += [texts(notice.key, **notice.values) for notice in self.client.notices]
         lines += self._chat_lines(scope, texts)
         lines += await self._outbox_lines(texts)
         lines += self._count_lines(texts)

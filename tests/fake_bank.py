@@ -28,6 +28,7 @@ class FakeBank(FakeServer):
         profiles: Texts of mental models by id; `created` are the bodies they were made from.
         queue: Retains that the server has taken and not yet written: operations and items.
         running: Operations in the queue that cancelling does not stop.
+        records: Operations that have ended, by id, with the items they keep: what `queue` holds.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
         fault: Answers in the place of everything that `is_faulty` picks.
@@ -41,6 +42,7 @@ class FakeBank(FakeServer):
         self.created: list[dict[str, Any]] = []
         self.queue: dict[str, dict[str, Any]] = {}
         self.running: set[str] = set()
+        self.records: dict[str, dict[str, Any]] = {}
         self.config: dict[str, Any] = {}
         self.careless = False
         self.fault: Callable[[], Answer] | None = None
@@ -86,9 +88,9 @@ class FakeBank(FakeServer):
         own = [d for d in self.documents.values() if set(scope.tags) <= set(d["tags"])]
         return [document["original_text"] for document in own]
 
-    def fail(self, answer: Callable[[], Answer], part: str = "", method: str = "") -> None:
+    def fail(self, answer: Answer | Callable[[], Answer], part: str = "", method: str = "") -> None:
         """Makes requests fail whose path holds a part, with a method where one is given."""
-        self.fault = answer
+        self.fault = answer if callable(answer) else lambda: answer
         self.is_faulty = lambda r: part in r.url.path and method in {"", r.method}
 
     def heal(self) -> None:
@@ -97,8 +99,9 @@ class FakeBank(FakeServer):
     def drain(self) -> None:
         """Writes what is in the queue."""
         queue, self.queue = self.queue, {}
-        for entry in queue.values():
+        for operation_id, entry in queue.items():
             self._write(entry["item"])
+            self.records[operation_id] = entry | {"status": "completed"}
 
     def asked(self, method: str, part: str = "") -> list[str]:
         """Paths of the requests of a method, below the bank."""
@@ -182,20 +185,48 @@ class FakeBank(FakeServer):
             return reply(content={"results": rows})
         for item in body["items"]:
             self._write(item)
+            key = f"retain-{len(self.records)}-{item['document_id']}"
+            self.records[key] = {"status": "completed", "item": item}
         return reply()
 
     def _get_operations(self, request: httpx.Request, rest: str) -> Answer:
-        status, offset = request.url.params["status"], int(request.url.params["offset"])
+        query = request.url.params
+        offset, known = int(query.get("offset", 0)), {**self.queue, **self.records}
         rows = [
-            {"id": k, "document_id": entry["item"]["document_id"]}
-            for k, entry in self.queue.items()
-            if entry["status"] == status
+            {
+                "id": key,
+                "document_id": entry["item"]["document_id"],
+                "status": entry["status"],
+                "operation_type": "retain",
+                "error_message": entry.get("error"),
+            }
+            for key, entry in known.items()
+            if query.get("status") in {None, entry["status"]}
         ]
         return reply(content={"operations": rows[offset : offset + PAGE]})
 
-    def _delete_operations(self, request: httpx.Request, operation_id: str) -> Answer:
-        if operation_id not in self.running:
-            self.queue.pop(operation_id, None)
+    def _delete_operations(self, request: httpx.Request, rest: str) -> Answer:
+        operation_id, _, action = rest.partition("/")
+        if action == "delete":
+            if operation_id in self.queue:
+                return reply(409, {"detail": "cannot be deleted"})
+            gone = self.records.pop(operation_id, None)
+            return (
+                reply() if gone else reply(404, {"detail": f"Operation {operation_id} not found"})
+            )
+        if operation_id not in self.running and (entry := self.queue.pop(operation_id, None)):
+            self.records[operation_id] = entry | {"status": "cancelled"}
+        return reply()
+
+    def _post_operations(self, request: httpx.Request, rest: str) -> Answer:
+        operation_id = rest.partition("/")[0]
+        entry = self.records.get(operation_id)
+        if entry is None:
+            return reply(404, {"detail": f"Operation {operation_id} not found"})
+        if entry["status"] != "failed":
+            return reply(409, {"detail": "cannot be retried"})
+        entry["status"] = "completed"
+        self._write(entry["item"])
         return reply()
 
     def _get_mental_models(self, request: httpx.Request, profile_id: str) -> Answer:

@@ -31,7 +31,7 @@ SCHEMA: dict[str, Any] = json.loads((plugin.CHECKOUT / "_conf_schema.json").read
 NOW = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
 HASHER = Hasher(bytes(32))
 ANN = Speaker("小明", "#3fa2c1")
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 120.0
 
 
 def private_origin(sender: str = "20001", **changes: Any) -> Origin:
@@ -67,7 +67,7 @@ def make_settings(**config: Any) -> Settings:
 
 
 def memory_of(text: str, **changes: Any) -> RecalledMemory:
-    values = {
+    values: dict[str, Any] = {
         "memory_id": "m",
         "text": text,
         "kind": "world",
@@ -91,7 +91,7 @@ def delivery_of(outbox: Outbox, client: HindsightClient | None, clock: Clock) ->
 
 
 def message_of(scope: Scope, words: str, **changes: Any) -> Message:
-    values = {
+    values: dict[str, Any] = {
         "scope": scope,
         "speaker": ANN,
         "raw": words,
@@ -281,7 +281,7 @@ class Disk:
             self.fault = None
         self._opened = True
         factory: Any = functools.partial(_Connection, disk=self)
-        db = sqlite3.connect(path, check_same_thread=False, factory=factory)
+        db: sqlite3.Connection = sqlite3.connect(path, check_same_thread=False, factory=factory)
         try:
             db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA synchronous = OFF")  # no test cuts the power

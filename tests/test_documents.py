@@ -17,7 +17,7 @@ from typing import Any, cast
 import httpx
 import playground
 import plugin
-from astrbot_plugin_hindsight_memory.hindsight_client import VERSION
+from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
 from astrbot_plugin_hindsight_memory.texts import Language
 from fake_bank import ROOT
 from support import SCHEMA, leaves

@@ -643,18 +643,10 @@ class VersionTest(OutboxCase):
 
     SCHEMA_0_1_0 = """
     CREATE TABLE windows (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        position REAL NOT NULL,
-        state TEXT NOT NULL,
-        chat TEXT NOT NULL,
-        document_id TEXT NOT NULL,
-        operation_id TEXT NOT NULL,
-        header TEXT NOT NULL,
-        turns INTEGER NOT NULL,
-        chars INTEGER NOT NULL,
-        uptime REAL NOT NULL,
-        tried INTEGER NOT NULL DEFAULT 0,
-        reason TEXT NOT NULL DEFAULT ''
+        id INTEGER PRIMARY KEY AUTOINCREMENT, position REAL NOT NULL, state TEXT NOT NULL,
+        chat TEXT NOT NULL, document_id TEXT NOT NULL, operation_id TEXT NOT NULL,
+        header TEXT NOT NULL, turns INTEGER NOT NULL, chars INTEGER NOT NULL, uptime REAL NOT NULL,
+        tried INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX windows_by_state ON windows (state, position, id, chat);
     CREATE INDEX windows_by_chat ON windows (chat, state);

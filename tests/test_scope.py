@@ -9,6 +9,7 @@ import re
 import tempfile
 import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 from unittest import mock
@@ -191,7 +192,7 @@ class FolderTest(unittest.TestCase):
         self.salt = self.folder / SALT_FILE
         self.state = self.folder / STATE_FILE
 
-    def load(self, **named: bool) -> ScopeState:
+    def load(self, **named: Any) -> ScopeState:
         return ScopeState.load(self.folder, **named)
 
     def hasher(self) -> Hasher:
@@ -471,10 +472,11 @@ class StateTest(FolderTest):
 
     def test_failed_pause_and_opt_out_change_nothing(self) -> None:
         _, state, one, _ = self.pausable()
-        for change in (
+        changes: tuple[Callable[[], object], ...] = (
             lambda: state.pause(one, 60),
             lambda: state.opt(one, "1", out=True, everywhere=False),
-        ):
+        )
+        for change in changes:
             with (
                 mock.patch("os.fsync", side_effect=OSError(28, "No space left")),
                 self.assertRaises(OSError),

@@ -6,9 +6,10 @@
     python tests/test_specification.py --list           names all cases
 
 A case has the events of a chat (only what differs from `FakeEvent`'s own values), the bot's
-answers, the settings and the memories that the server has. The clock starts at
-2026-03-04 20:30:05 +08:00 and goes on by `STEP` with each message, or by the seconds that stand in
-its `after`. The salt is 32 zero bytes.
+answers, the settings and the memories that the server has. What is stored is expected as its
+content and as what its envelope has that differs from the usual one of its kind and language, which
+stands in `ENVELOPES`. The clock starts at 2026-03-04 20:30:05 +08:00 and goes on by `STEP` with
+each message, or by the seconds that stand in its `after`. The salt is 32 zero bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import difflib
+import functools
 import json
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from typing import Any
 
 import plugin
 from astrbot_plugin_hindsight_memory.bot_names import BotNames
+from astrbot_plugin_hindsight_memory.delivery import DeliveryState
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.scope import (
@@ -42,15 +45,37 @@ from fake_events import event_from_json, reader_of
 from support import Clock, FakeServer, make_settings, reply, scope_of
 
 FIXTURES = plugin.CHECKOUT / "tests" / "fixtures"
+ENVELOPES = FIXTURES / "envelopes.json"
+DIALOGUES = FIXTURES / "recall.json"
 STARTS_AT = datetime(2026, 3, 4, 20, 30, 5, tzinfo=timezone(timedelta(hours=8)))
 STEP = 5
+WIDTH = 90
 DOCUMENT_ID = "fixed-document-id"
 
 
 def cases() -> Iterator[dict[str, Any]]:
     """All cases of all files."""
-    for path in sorted(FIXTURES.glob("*.json")):
+    for path in sorted(set(FIXTURES.glob("*.json")) - {ENVELOPES, DIALOGUES}):
         yield from json.loads(path.read_text("utf-8"))
+
+
+@functools.cache
+def envelopes() -> dict[str, dict[str, Any]]:
+    """The usual envelope of an item by its chat's kind and language."""
+    found: dict[str, dict[str, Any]] = json.loads(ENVELOPES.read_text("utf-8"))
+    return found
+
+
+def difference(value: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs from the usual (None: missing); of a mapping, what differs in it."""
+    found = {}
+    for name in {**usual, **value}:
+        mine, theirs = value.get(name), usual.get(name)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            mine, theirs = difference(mine, theirs), {}
+        if mine != theirs:
+            found[name] = mine
+    return found
 
 
 class Chat:
@@ -71,7 +96,7 @@ class Chat:
         with tempfile.TemporaryDirectory() as folder:
             write_private(Path(folder) / SALT_FILE, "00" * SALT_BYTES)
             state = ScopeState.load(Path(folder))
-        to_disk: Any = SimpleNamespace(add=self._add)
+        to_disk: Any = SimpleNamespace(add=self._add, state=DeliveryState())
         memory = ChatMemory(self._settings, state, client, to_disk, clock=self._clock)
         block = ""
         for turn in self._case["turns"]:
@@ -79,7 +104,7 @@ class Chat:
         await memory.aclose()
         await client.aclose()
         queries = [body["query"] for body in self._server.bodies]
-        result: dict[str, Any] = {"queries": queries, "item": self._item()}
+        result = {"queries": queries} | self._item()
         return result | ({"block": block.split("\n")} if "memories" in self._case else {})
 
     async def _turn(self, memory: ChatMemory, turn: Mapping[str, Any]) -> str:
@@ -117,13 +142,16 @@ class Chat:
     async def _add(self, record: TurnRecord) -> None:
         self._records.append(record)
 
-    def _item(self) -> dict[str, Any] | None:
-        """The item of all turns, its content as a list of lines."""
+    def _item(self) -> dict[str, Any]:
+        """The item of all turns: its content as a list of lines, and what its envelope has."""
         if not self._records:
-            return None
+            return {"content": None}
         turns = [record.lines for record in self._records]
-        body = build_item(DOCUMENT_ID, self._records[0].header, turns).body()
-        return body | {"content": body["content"].split("\n")}
+        item = build_item(DOCUMENT_ID, self._records[0].header, turns).body()
+        content = item.pop("content").split("\n")
+        kind = item["metadata"]["kind"]
+        usual = envelopes()[f"{kind}-{self._case.get('language', 'zh')}"]
+        return {"content": content, "envelope": {"kind": kind} | difference(item, usual)}
 
 
 async def actual(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,8 +161,22 @@ async def actual(case: Mapping[str, Any]) -> dict[str, Any]:
 
 def readable(value: Any) -> list[str]:
     """A value as lines, invisible characters as escapes."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = rendered(value)
     return "".join(c if c.isprintable() or c == "\n" else escaped(c) for c in text).split("\n")
+
+
+def rendered(value: Any, indent: str = "") -> str:
+    """A value as JSON, on one line where it fits."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, list | dict) or len(indent + line) <= WIDTH:
+        return line
+    deeper = f"{indent}  "
+    if isinstance(value, list):
+        inner, (opening, closing) = [rendered(one, deeper) for one in value], "[]"
+    else:
+        inner = [f"{json.dumps(k)}: {rendered(v, deeper)}" for k, v in value.items()]
+        opening, closing = "{}"
+    return f"{opening}\n{deeper}" + f",\n{deeper}".join(inner) + f"\n{indent}{closing}"
 
 
 def escaped(character: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -10,7 +11,9 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import status as status_module
-from astrbot_plugin_hindsight_memory.memory import BREAKER_FAILURES, MemoryFigures
+from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
+from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
+from astrbot_plugin_hindsight_memory.memory import MemoryFigures
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
@@ -78,8 +81,26 @@ class StatusTest(CommandsCase):
             (reply(503), "overloaded"),
             (httpx.ConnectError("refused"), "unreachable"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
+
+    async def test_the_way_to_the_server(self) -> None:
+        """What works all the same, but should be known, is told with its variable."""
+        for variable, value, key, more in (
+            (
+                "http_proxy",
+                "http://127.0.0.1:7890",
+                "proxy_used",
+                {"proxy": "http://127.0.0.1:7890"},
+            ),
+            ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
+        ):
+            with mock.patch.dict(os.environ, {variable: value}):
+                self.client = self.bank.client(api_base="http://example.com")
+            self.addAsyncCleanup(self.client.aclose)
+            self.build()
+            await self.expect_line(key, variable=variable, **more)
+            await self.expect_line("plain_http")
 
     async def test_slow_connection(self) -> None:
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.01))
@@ -260,7 +281,7 @@ class StatsTest(CommandsCase):
 
     async def test_server_that_fails(self) -> None:
         for answer, key in ((reply(401), "unauthorized"), (reply(503), "overloaded")):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             for language in LANGUAGES:
                 texts = Texts(language)
                 with self.subTest(key=key, language=language):
@@ -339,7 +360,7 @@ class ReportTest(CommandsCase):
         await self.recall()
         await self.delivery.add(turn_of())
         content = json.loads(await self.report())
-        self.assertEqual(content["plugin"], status_module.VERSION)
+        self.assertEqual(content["plugin"], VERSION)
         self.assertEqual((content["astrbot"], content["hindsight"]), ("4.29.3", "1.1.0"))
         self.assertEqual(content["settings"]["recall"]["max_tokens"], 1024)
         self.assertEqual(content["skips"], {"no_words": 1})

@@ -49,6 +49,8 @@ class WordingTest(unittest.TestCase):
             *get_args(Problem),
             *from_http,
             *("query_too_long", "unreachable", "timeout", "bad_answer"),  # of HindsightError
+            *("proxy_error", "closing", "busy_here"),
+            *("model_refused", "model_limited", "extraction_failed"),  # of Operation
             *("deadline", "disk", "newer_file", "daily_cap"),  # of recalls and of the delivery
             *("unreadable",),  # of the outbox
             *("erasing", "no_model"),

@@ -1,9 +1,10 @@
-"""The benchmark: what the memory costs the replies, measured on real servers.
+"""The benchmarks: what the memory costs the replies, and what it brings, on real servers.
 
     python3 tests/bench/run.py
+    python3 tests/bench/recall.py
 
-The rows run on a real AstrBot; a link with a fixed round-trip time and TLS lies between it and a
-real Hindsight.
+The rows of the first run on a real AstrBot; a link with a fixed round-trip time and TLS lies
+between it and a real Hindsight.
 
 Modules:
     run: the command.
@@ -18,5 +19,11 @@ Modules:
     outbox_probe, state_probe: a process that measures itself.
     process: CPU time and memory of a process.
     suite: the rows one after the other.
+    recall: the other command: whether the model gets to read what a question needs.
+    dialogue: what is said and asked there.
+    player: the plugin there; it alone knows the plugin's modules.
+    evidence: what counts as found, and real tokens.
+    recall_run: plays, asks, and compares with one bare recall.
+    recall_report: its tables and its JSON file.
     official_plugin: a throw-away plugin that uses Hindsight's own client, for comparison.
 """

@@ -12,7 +12,7 @@ from rig.onebot import Kind
 from bench.line import HTTP_OK
 from bench.world import Bot
 
-REPLY_SECONDS = 90.0
+REPLY_SECONDS = 180.0
 
 _SENTENCES = (
     "我最近在准备一次去云南的旅行",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import httpx
 from rig.model import memory_blocks
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.proxy import Recorded
 
 from bench.chat import Reply, say, sentence
@@ -23,7 +23,6 @@ BARE = "bare"
 FIRST_TURNS = 5
 """Turns in quick succession that give each chat something to remember; they fill a window."""
 
-STORED_SECONDS = 30.0
 BEFORE_FACTOR = 1.05
 AFTER_MS = 5.0
 
@@ -78,7 +77,7 @@ async def _first_turns(world: World, bot: Bot) -> None:
         await say(bot, world.model, who, f"{sentence(number)}（{who} 起初）")
     if bot.kind != "none":
         what = f"the first turns of {bot.kind} at Hindsight"
-        await eventually(lambda: bot.line.stored, STORED_SECONDS, what)
+        await eventually(lambda: bot.line.stored, PATIENCE, what)
 
 
 async def _chat(world: World, bot: Bot, offset: float) -> Measured:

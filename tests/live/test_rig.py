@@ -16,7 +16,7 @@ from rig.model import (
     user_text,
 )
 from rig.onebot import Kind, Sent
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 
 STREAMING = {"provider_settings": {"streaming_response": True}}
 
@@ -131,7 +131,9 @@ class NewestTest(RigTest):
     async def check_cron(self) -> None:
         self.model.clear()
         await self.bot.dashboard.run_cron_job("onebot1:FriendMessage:30001", "SAY:到点了")
-        await eventually(lambda: self.model.requests_with("到点了"), 20, "the scheduled task runs")
+        await eventually(
+            lambda: self.model.requests_with("到点了"), PATIENCE, "the scheduled task runs"
+        )
 
     async def check_web_restart(self) -> None:
         pid = self.bot.pid

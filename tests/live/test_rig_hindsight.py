@@ -7,6 +7,7 @@ import ssl
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from rig.certificates import loopback_tls
 from rig.faults import BlackHole, BrokenJson, Delay, DropResponse, Fault, Html, Refuse, Status
 from rig.hindsight import HindsightServer
 from rig.link import DelayLink
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.proxy import RecordingProxy
 
 TAGS = ["scope:group", "platform:aiocqhttp", "group:g1", "umo:u1"]
 WHEN = "2026-11-29T10:00:00+08:00"
 ALLERGY = f"小明#3fa2c1 ({WHEN}): 我对花生过敏，千万别给我吃"
 CAT = f"小红#aa11bb ({WHEN}): 我养了一只叫团子的猫"
-RTT = 0.2
+RTT = 0.5
 
 
 def item(document_id: str, *lines: str) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
         return httpx.AsyncClient(
             base_url=url,
             headers={"Authorization": f"Bearer {self.server.api_key}"},
-            timeout=5,
+            timeout=PATIENCE,
             trust_env=False,
             **options,
         )
@@ -159,7 +160,7 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
     async def test_black_hole(self) -> None:
         self.proxy.fault = Fault(BlackHole(), match="/version")
         with self.assertRaises(httpx.ReadTimeout):
-            await self.client.get("/version", timeout=0.3)
+            await self.client.get("/version", timeout=httpx.Timeout(PATIENCE, read=0.3))
         self.assertEqual((await self.client.get("/health")).status_code, 200)
         self.assertIsNone(self.proxy.requests[0].status)
         self.assertEqual(self.proxy.requests[0].fault, BlackHole())
@@ -186,21 +187,21 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await self.client.post("/version")).status_code, 500)
 
     async def test_idle_connections_are_closed(self) -> None:
-        self.proxy.idle_close = 0.1
+        self.proxy.idle_close = 2.0
         await self.version()
-        await eventually(lambda: not self.proxy.open_connections, 2, "the idle close")
+        await eventually(lambda: not self.proxy.open_connections, PATIENCE, "the idle close")
         await self.version()
         self.assertEqual(self.proxy.connections, 2)
         self.assertEqual([one.connection for one in self.proxy.requests], [1, 2])
 
     async def test_far_link(self) -> None:
-        async with DelayLink(self.proxy.port, RTT) as link, self.client_for(link.url()) as client:
-            cold = await self.seconds(client)
-            warm = min([await self.seconds(client) for _ in range(5)])
-        self.assertTrue(2 * RTT <= cold < 3 * RTT, cold)
-        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
-        self.assertEqual(link.connections, 1)
-        self.assertEqual((link.bytes_up, link.bytes_down), self.proxy_bytes())
+        async with DelayLink(self.proxy.port, RTT) as link:
+            async with self.client_for(link.url()) as client:
+                await self.version_through(client)
+                await self.version_through(client)
+            self.assertEqual(link.connections, 1)
+            self.assertEqual((link.bytes_up, link.bytes_down), self.proxy_bytes())
+            await self.takes(2, 1, lambda: self.client_for(link.url()))
 
     async def test_far_link_below_tls(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -209,21 +210,35 @@ class WithoutModel(unittest.IsolatedAsyncioTestCase):
         async with (
             RecordingProxy(self.server.url, tls=tls) as proxy,
             DelayLink(proxy.port, RTT) as link,
-            self.client_for(link.url("https"), verify=trust) as client,
         ):
-            cold = await self.seconds(client)
-            warm = min([await self.seconds(client) for _ in range(5)])
-        self.assertTrue(3 * RTT <= cold < 4 * RTT, cold)
-        self.assertTrue(RTT <= warm < RTT + 0.03, warm)
-        self.assertGreater(link.bytes_up, proxy.bytes_in)
+            await self.takes(3, 1, lambda: self.client_for(link.url("https"), verify=trust))
+            self.assertGreater(link.bytes_up, proxy.bytes_in)
 
     def proxy_bytes(self) -> tuple[int, int]:
         return self.proxy.bytes_in, self.proxy.bytes_out
 
-    async def seconds(self, client: httpx.AsyncClient) -> float:
+    async def takes(self, cold: int, warm: int, client: Callable[[], httpx.AsyncClient]) -> None:
+        """Fails unless a first and a later request take so many round trips.
+
+        They never take less; a busy machine may take longer now and then, so they are sent until
+        both have been seen once without such a pause.
+        """
+        seen: set[tuple[int, int]] = set()
+
+        async def as_expected() -> bool:
+            async with client() as one:
+                seen.add((await self.version_through(one), await self.version_through(one)))
+            least = tuple(map(min, zip(*seen, strict=True)))
+            self.assertGreaterEqual(least, (cold, warm))
+            return least == (cold, warm)
+
+        await eventually(as_expected, PATIENCE, f"{cold} and {warm} round trips")
+
+    async def version_through(self, client: httpx.AsyncClient) -> int:
+        """Ask for the version and return how many round trips that took."""
         began = time.perf_counter()
         (await client.get("/version")).raise_for_status()
-        return time.perf_counter() - began
+        return int((time.perf_counter() - began) / RTT)
 
 
 class WithModel(unittest.IsolatedAsyncioTestCase):
@@ -281,9 +296,9 @@ class WithModel(unittest.IsolatedAsyncioTestCase):
             "trigger": {"mode": "delta", "refresh_after_consolidation": True},
         }
         (await self.bank.request("POST", "/mental-models", json=page)).raise_for_status()
-        await eventually(lambda: self.profile_has("花生"), 30, "the first refresh")
+        await eventually(lambda: self.profile_has("花生"), PATIENCE, "the first refresh")
         await self.bank.retain(item("d-2", CAT))
-        await eventually(lambda: self.profile_has("花生", "团子"), 30, "the second refresh")
+        await eventually(lambda: self.profile_has("花生", "团子"), PATIENCE, "the second refresh")
 
     async def profile_has(self, *words: str) -> bool:
         answer = await self.bank.request("GET", "/mental-models/profile")
@@ -294,7 +309,7 @@ class WithModel(unittest.IsolatedAsyncioTestCase):
         for fault in (401, "garbage"):
             await self.model.fail(fault)
             await self.bank.retain(item(f"d-{fault}", ALLERGY), settle=None)
-            await eventually(self.errors, 20, f"an error after {fault}")
+            await eventually(self.errors, PATIENCE, f"an error after {fault}")
             self.assertEqual(await self.bank.memories(), [])
             await self.bank.delete()
 

@@ -12,16 +12,16 @@ from urllib.parse import unquote_plus
 from rig.astrbot import ADMIN
 from rig.faults import BlackHole, Fault, Kind, Status
 from rig.model import memory_blocks
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.proxy import Recorded
 from rig.stack import StackTest, plugin_config
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
-PATIENCE = 5.0
-"""Seconds within which a command answers, or says that it is working."""
 WORKING = "正在处理"
-LATE = 15.0
-"""Seconds that the server's model takes for a retain that is cancelled meanwhile."""
+HELD = 600.0
+"""Seconds that the server's model holds its answers back, unless it is let go on before."""
+LATE = 25.0
+"""Seconds in which a retain that was cancelled comes after all, if it comes."""
 CHATS = {76101: "甲", 76102: "乙", 76103: "丙"}
 HOUSES = {35001: "甲一", 35002: "乙二"}
 PAUSED = 35003
@@ -39,8 +39,8 @@ class RightsCase(StackTest):
         """Says something in a group or in private, and returns the first answer."""
         onebot = self.bot.onebot
         if group:
-            return await onebot.ask_group(group, who, text, timeout=60, **how)
-        return await onebot.ask_private(who, text, timeout=60)
+            return await onebot.ask_group(group, who, text, **how)
+        return await onebot.ask_private(who, text)
 
     async def command(self, who: int, words: str, group: int = 0, **how: Any) -> str:
         """Uses a command and returns its answer, or the second one if it is told to wait."""
@@ -49,18 +49,18 @@ class RightsCase(StackTest):
             return await self.next_answer(who, group)
         return answer
 
-    async def next_answer(self, who: int, group: int = 0, timeout: float = 90) -> str:
+    async def next_answer(self, who: int, group: int = 0) -> str:
         target = ("group", group) if group else ("private", who)
-        return (await self.bot.onebot.reply(timeout, target=target)).text
+        return (await self.bot.onebot.reply(target=target)).text
 
     async def wipe(self, who: int, group: int = 0, **how: Any) -> str:
         asked = await self.command(who, "wipe", group, **how)
         code = re.findall(r"wipe (\d{4})", asked)[0]
         return await self.command(who, f"wipe {code}", group, **how)
 
-    async def stored(self, text: str, tags: tuple[str, ...] = (), timeout: float = 60) -> Json:
+    async def stored(self, text: str, tags: tuple[str, ...] = ()) -> Json:
         """Awaits the document with a text and returns it."""
-        return (await self.bank.stored(text, tags, timeout))[0]
+        return (await self.bank.stored(text, tags))[0]
 
     async def texts(self, tags: tuple[str, ...] = ()) -> list[Json]:
         """Documents with their text."""
@@ -72,7 +72,7 @@ class RightsCase(StackTest):
 
     async def settled(self) -> None:
         """Waits until the server has done all that the plugin has sent."""
-        await self.bank.settled(60)
+        await self.bank.settled()
 
     async def held(self, tags: tuple[str, ...], text: str = "") -> list[str]:
         """All that the server holds of a chat with a text in it: documents and memories."""
@@ -95,7 +95,8 @@ class RightsCase(StackTest):
             text = await self.command(who, "profile", group)
             return "" if "正在生成" in text else text
 
-        return await eventually(written, 60, "a profile", 0.5)
+        # Each look is a command, and there may be so many a minute.
+        return await eventually(written, PATIENCE, "a profile", 2)
 
     def state(self) -> str:
         """The plugin's switches as they are on disk."""
@@ -165,24 +166,30 @@ class RightsTest(RightsCase):
         self.assertEqual(len(await self.profiles(tags)), 1)
         kept = await self.others(tags)
 
-        await model.delay(LATE)
-        queued_at = time.monotonic()
+        await model.delay(HELD)
         await self.say(who, "SAY:排队中的秘密")
-        await eventually(lambda: self.bank.operations("processing"), 30, "a queued retain")
+        await eventually(lambda: self.bank.operations("processing"), PATIENCE, "a queued retain")
         self.assertIn("已清空", await self.wipe(who))
         await self.assert_empty(who, tags, "住在哪里")
         self.assertEqual(await self.profiles(tags), [])
-        await model.delay(0)
-        await self.say(who, "SAY:清空之后的话")
-        await self.stored("清空之后的话", tags)
-
         # The server lets go of a cancelled retain, which still writes when its model answers.
         self.proxy.clear()
-        given_up = queued_at + LATE + 25
-        await eventually(lambda: self.deleted() or time.monotonic() > given_up, 60, "a late retain")
+        await model.delay(0)
+        given_up = time.monotonic() + LATE
+        await self.say(who, "SAY:清空之后的话")
+        await self.stored("清空之后的话", tags)
+        await eventually(
+            lambda: self.deleted() or time.monotonic() > given_up, PATIENCE, "a late retain"
+        )
         await self.settled()
-        self.assertEqual([h for h in await self.held(tags) if "清空之后" not in h], [])
+        await eventually(
+            lambda: self.only("清空之后", tags), PATIENCE, "nothing of before the wipe"
+        )
         self.assertEqual(await self.others(tags), kept)
+
+    async def only(self, text: str, tags: tuple[str, ...]) -> bool:
+        """Whether all that the server holds of a chat has a text in it."""
+        return all(text in one for one in await self.held(tags))
 
     def deleted(self) -> list[Recorded]:
         """Requests that have deleted a document."""
@@ -252,7 +259,9 @@ class RightsTest(RightsCase):
 
         self.proxy.fault = Fault(Status(503, {}, {"Retry-After": "0"}), match=is_queued_retain)
         await onebot.ask_group(group, gone, "SAY:还没有送出的话", card="小明")
-        await eventually(lambda: self.retains_with("还没有送出的话"), 30, "a retain that fails")
+        await eventually(
+            lambda: self.retains_with("还没有送出的话"), PATIENCE, "a retain that fails"
+        )
         answer = await self.command(gone, "forgetme", group)
         self.proxy.fault = None
         self.assertRegex(answer, r"去掉 [1-9]\d* 行，待保存的去掉 [1-9]")
@@ -493,7 +502,9 @@ class RightsTest(RightsCase):
                 self.assertIn("管理员", await self.command(member, words, group))
         self.assertIn("管理员", await self.command(member, "stats json", group))
         self.assertEqual(self.state(), state)
-        self.assertEqual([r.path for r in self.proxy.requests], [])
+        # The plugin looks by itself for what an earlier test has wiped.
+        asked = [r.path for r in self.proxy.requests if "/operations" not in r.path]
+        self.assertEqual(asked, [])
         self.assertEqual(await self.texts(tags), before)
         self.assertEqual(list(self.bot.plugin_data_dir.glob("export-*8801*")), [])
         for role in ("owner", "admin"):
@@ -512,21 +523,20 @@ class RightsTest(RightsCase):
         await self.say(35901, "SAY:慢慢来")
         await self.stored("慢慢来")
         await self.settled()
-        await model.delay(3.5)
+        await model.delay(HELD)
         try:
             commands = {35901: "ask 慢慢来吗", 35902: "remember 我走路很慢", 35903: "profile"}
             commands |= {35904: "list", 35905: "recall 慢", 35906: "stats", 35907: "status"}
-            await asyncio.gather(*(self.in_time(who, w) for who, w in commands.items()))
+            await asyncio.gather(*(self.announced(who, w) for who, w in commands.items()))
+            await model.delay(0)
             self.assertIn("慢慢来", await self.next_answer(35901))
             self.assertIn("记住了", await self.next_answer(35902))
         finally:
             await model.delay(0)
 
-    async def in_time(self, who: int, words: str) -> None:
-        started = time.monotonic()
+    async def announced(self, who: int, words: str) -> None:
+        """Uses a command while something hangs: it answers all the same, if need be to wait."""
         answer = await self.say(who, f"/hindsight {words}")
-        took = time.monotonic() - started
-        self.assertLess(took, PATIENCE, f"{words}: {answer}")
         if words.startswith(("ask", "remember")):
             self.assertIn(WORKING, answer)
 
@@ -566,7 +576,7 @@ class RightsTest(RightsCase):
         try:
             commands = {36101: "recall 慢", 36102: "list", 36103: "ask 慢", 36104: "remember 慢"}
             commands |= {36105: "forgetme", 36106: "stats", 36107: "status"}
-            await asyncio.gather(*(self.in_time(who, w) for who, w in commands.items()))
+            await asyncio.gather(*(self.announced(who, w) for who, w in commands.items()))
             self.assertIn("请检查网络", await self.next_answer(36101))
         finally:
             self.proxy.fault = None
@@ -621,14 +631,14 @@ class PlainServerTest(RightsCase):
         self.proxy.fault = Fault(BlackHole(), match=late)
         asked = await self.command(who, "wipe")
         await self.bot.onebot.private(who, f"/hindsight wipe {asked.split()[-1]}")
-        await eventually(lambda: len(deleted) > 20, 60, "a wipe under way")
+        await eventually(lambda: len(deleted) > 20, PATIENCE, "a wipe under way")
         self.bot.kill()
         left = len(await self.bank.documents(tags))
         self.assertGreater(left, MANY / 2)
         self.proxy.fault = None
         await self.bot.start()
         await self.say(who, "SAY:清空之后的话")
-        await self.stored("清空之后的话", tags, timeout=150)
+        await self.stored("清空之后的话", tags)
         self.assertEqual(len(await self.held(tags, "清空之后的话")), 2)
         self.assertEqual([one for one in await self.held(tags) if "清空之后的话" not in one], [])
         self.assertEqual(await self.others(tags), kept)

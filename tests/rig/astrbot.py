@@ -17,15 +17,15 @@ from typing import Any, Self
 from rig.dashboard import PASSWORD, Dashboard
 from rig.model import MODEL
 from rig.onebot import SELF_ID, TOKEN, OneBot
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.ports import LOOPBACK, free_ports, is_open
 from rig.processes import Process
 from rig.venvs import clean_environment
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
 ADMIN = 20001
-START_SECONDS = 90
-STOP_SECONDS = 60
+START_SECONDS = 2 * PATIENCE
+STOP_SECONDS = PATIENCE
 NEW_MODEL_SETTING = (4, 28)
 
 _PROVIDER = "stub"

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import quote
 
 import httpx
 
-from rig.hindsight import HindsightServer
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 
 _PAGE = 100
 _REFRESH = "refresh_mental_model"
 """One whose model was deleted meanwhile fails and is tried again every minute: it is no work."""
 _UNSETTLED = ("pending", "processing")
+
+
+class Address(Protocol):
+    """Where a server is."""
+
+    @property
+    def url(self) -> str:
+        """Its base address."""
+
+    @property
+    def api_key(self) -> str:
+        """Its key."""
 
 
 class Bank:
@@ -23,14 +34,14 @@ class Bank:
     Use it as an async context manager, or call `close()`.
     """
 
-    def __init__(self, server: HindsightServer, bank_id: str) -> None:
+    def __init__(self, server: Address, bank_id: str) -> None:
         """Address a bank; it need not exist."""
         self.bank_id = bank_id
         self.url = f"{server.url}/v1/default/banks/{quote(bank_id, safe='')}"
         self._client = httpx.AsyncClient(
             base_url=self.url,
             headers={"Authorization": f"Bearer {server.api_key}"},
-            timeout=60,
+            timeout=PATIENCE,
             trust_env=False,
         )
 
@@ -49,6 +60,10 @@ class Bank:
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send any request below the bank's address and return the answer, good or bad."""
         return await self._client.request(method, path, **options)
+
+    async def create(self, **settings: Any) -> None:
+        """Make the bank, or change its settings."""
+        (await self._client.put(self.url, json=settings)).raise_for_status()
 
     async def retain(self, *items: dict[str, Any], settle: float | None = 30.0) -> None:
         """Store items, and wait until they are.
@@ -101,7 +116,7 @@ class Bank:
         return [one.raise_for_status().json() for one in answers if not _is_missing(one)]
 
     async def stored(
-        self, text: str, tags: Sequence[str] = (), timeout: float = 60.0
+        self, text: str, tags: Sequence[str] = (), timeout: float = PATIENCE
     ) -> list[dict[str, Any]]:
         """Wait until a text is stored.
 
@@ -149,7 +164,7 @@ class Bank:
         params = {} if status is None else {"status": status}
         return [item async for item in self._pages("/operations", "operations", (), params)]
 
-    async def settled(self, timeout: float = 30.0) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no operation is pending or under way, consolidation included.
 
         Raises:

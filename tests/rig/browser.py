@@ -17,7 +17,7 @@ from rig.stack import CHECKOUT
 
 Locale = Literal["zh-CN", "en-US"]
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 120_000
 # As root, as in containers, Chromium's sandbox does not start; the rest keeps it off the network.
 _FLAGS = (
     "--no-sandbox",

@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx
 
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 
 USERNAME = "astrbot"
 PASSWORD = "Loopback-Pass-123!"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = PATIENCE
 
 
 class DashboardError(Exception):
@@ -166,7 +166,7 @@ class Dashboard:
         """
         before = await self._start_time()
         await self.call("POST", "/system/restart")
-        await eventually(lambda: self._started_after(before), 60, "AstrBot is back")
+        await eventually(lambda: self._started_after(before), PATIENCE, "AstrBot is back")
 
     async def _started_after(self, before: int) -> bool:
         try:

@@ -14,15 +14,15 @@ from typing import Any, Literal, Self
 import httpx
 
 from rig import hindsight_model
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.ports import LOOPBACK, free_ports
 from rig.postgres import Postgres
 from rig.processes import Process
 
 API_KEY = "hsk_test_0123456789abcdef"
 
-_START_TIMEOUT = 60.0
-_STOP_TIMEOUT = 10.0
+_START_TIMEOUT = PATIENCE
+_STOP_TIMEOUT = 60.0
 _SETTINGS = {
     "HINDSIGHT_API_HOST": LOOPBACK,
     "HINDSIGHT_API_TENANT_EXTENSION": (
@@ -297,12 +297,16 @@ class Model:
         await self._control(fault=None, times=None)
 
     async def delay(self, seconds: float) -> None:
-        """Take this long for each chat answer."""
+        """Take this long for each chat answer, or until something is changed again."""
         await self._control(delay=seconds)
 
     async def mode(self, mode: Literal["create", "greedy"]) -> None:
         """Change how observations are made."""
         await self._control(mode=mode)
+
+    async def plain_facts(self) -> None:
+        """Make each line a fact as it is, without naming its speaker once more behind it."""
+        await self._control(involving=False)
 
     async def calls(self, kind: str | None = None) -> list[dict[str, Any]]:
         """Return the chat calls so far: `at`, `kind`, `fault`, `messages` and the answer.
@@ -321,6 +325,6 @@ class Model:
         await self._request("PUT", "/control", changes)
 
     async def _request(self, method: str, path: str, body: object = None) -> httpx.Response:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
             response = await client.request(method, self.url + path, json=body)
         return response.raise_for_status()

@@ -64,13 +64,16 @@ class Control:
             the first observation that it is shown, whosever it is.
         fault: An HTTP status to fail with, or `garbage` for an answer that makes no sense.
         times: How many chat calls the fault strikes; None for all.
-        delay: Seconds before each chat answer.
+        delay: Seconds before each chat answer; whoever waits goes on when something is changed.
+        involving: A fact tells its speaker apart from its words too, as Hindsight asks for; then
+            its text ends with it. Otherwise the fact is the line itself.
     """
 
     mode: str = "create"
     fault: int | str | None = None
     times: int | None = None
     delay: float = 0.0
+    involving: bool = True
 
     def take_fault(self) -> int | str | None:
         """Return the fault that strikes the next call, and count it."""
@@ -124,9 +127,10 @@ def _pieces(text: str) -> list[str]:
 # Facts of a stored text
 
 
-def extract_facts(content: str) -> dict[str, Any]:
+def extract_facts(content: str, *, involving: bool = True) -> dict[str, Any]:
     """Make one fact of each line of a stored text."""
-    return {"facts": [_fact(line) for line in _turns(content) or _lines(content)]}
+    facts = [_fact(line) for line in _turns(content) or _lines(content)]
+    return {"facts": facts if involving else [{**fact, "who": "N/A"} for fact in facts]}
 
 
 def _turns(content: str) -> list[Line]:
@@ -284,18 +288,19 @@ def edit_page(prompt: str) -> dict[str, Any]:
 # The interface
 
 
-def reply_to(request: dict[str, Any], mode: str) -> Reply:
+def reply_to(request: dict[str, Any], control: Control) -> Reply:
     """Answer a chat request by what its prompt is for."""
     if request.get("tools"):
         return next_tool(request)
     system = "\n".join(_texts(request["messages"], "system", "developer"))
     prompt = "\n".join(_texts(request["messages"], "user"))
     if "memory consolidation system" in system:
-        return _json_reply("consolidation", consolidate(prompt, mode))
+        return _json_reply("consolidation", consolidate(prompt, control.mode))
     if "reconcile long-term memory observations" in prompt:
         return _json_reply("dedup", {"action": "keep", "text": "", "reason": "distinct"})
     if extraction := _EXTRACTION.search(prompt):
-        return _json_reply("extraction", extract_facts(extraction[1].strip()))
+        facts = extract_facts(extraction[1].strip(), involving=control.involving)
+        return _json_reply("extraction", facts)
     if '{"operations":' in system:
         return _json_reply("page", edit_page(prompt))
     return Reply("other", text="ok")
@@ -359,6 +364,7 @@ class ModelServer(ThreadingHTTPServer):
         self.control = control
         self.calls: list[dict[str, Any]] = []
         self.lock = threading.Lock()
+        self.changed = threading.Event()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -388,6 +394,8 @@ class Handler(BaseHTTPRequestHandler):
         changes = self._body()
         with self.server.lock:
             self.server.control = dataclasses.replace(self.server.control, **changes)
+            self.server.changed.set()
+            self.server.changed = threading.Event()
             self._send(dataclasses.asdict(self.server.control))
 
     def do_POST(self) -> None:
@@ -401,9 +409,10 @@ class Handler(BaseHTTPRequestHandler):
     def _chat(self, request: dict[str, Any]) -> None:
         with self.server.lock:
             control = self.server.control
+            changed = self.server.changed
             fault = control.take_fault()
-        time.sleep(control.delay)
-        reply = reply_to(request, control.mode)
+        changed.wait(control.delay)
+        reply = reply_to(request, control)
         self._note(request, reply, fault)
         if isinstance(fault, int):
             error = {"message": "failure on request", "type": "server_error"}

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import websockets
 
+from rig.polling import PATIENCE
+
 SELF_ID = 10001
 TOKEN = "onebot-token"
 ANONYMOUS_ID = 80000000
@@ -138,7 +140,7 @@ class OneBot:
 
     # --- The connection ---------------------------------------------------------------------------
 
-    async def connect(self, timeout: float = 30) -> OneBot:
+    async def connect(self, timeout: float = PATIENCE) -> OneBot:
         """Connect, and stay connected until `close`.
 
         Args:
@@ -196,7 +198,7 @@ class OneBot:
 
     async def emit(self, event: Params) -> None:
         """Send an event as it is; time and self id are added."""
-        await self._wait_online(30)
+        await self._wait_online(PATIENCE)
         await self._write(event)
 
     async def _write(self, event: Params) -> None:
@@ -361,7 +363,9 @@ class OneBot:
 
     # --- What the bot sends -----------------------------------------------------------------------
 
-    async def reply(self, timeout: float = 10, *, target: tuple[Kind, int] | None = None) -> Sent:
+    async def reply(
+        self, timeout: float = PATIENCE, *, target: tuple[Kind, int] | None = None
+    ) -> Sent:
         """Await the next message of the bot that nobody has taken yet.
 
         Args:
@@ -387,7 +391,12 @@ class OneBot:
             raise AssertionError(f"the bot sent nothing{where} within {timeout:g} s") from None
 
     async def ask_private(
-        self, user_id: int, content: str | Sequence[Segment], *, timeout: float = 20, **how: Any
+        self,
+        user_id: int,
+        content: str | Sequence[Segment],
+        *,
+        timeout: float = PATIENCE,
+        **how: Any,
     ) -> str:
         """Send a direct message and return the text of the first answer in that chat.
 
@@ -410,7 +419,7 @@ class OneBot:
         user_id: int,
         content: str | Sequence[Segment],
         *,
-        timeout: float = 20,
+        timeout: float = PATIENCE,
         **how: Any,
     ) -> str:
         """Send a message to a group and return the text of the first answer in it.

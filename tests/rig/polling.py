@@ -8,6 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, overload
 
+PATIENCE = 180.0
+"""Seconds for what comes at once on an idle machine: no test passes or fails by a short time."""
+
 
 def wait_for[T](predicate: Callable[[], T], timeout: float, what: str, interval: float = 0.05) -> T:
     """Do as `eventually` does, where no event loop runs."""

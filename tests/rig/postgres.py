@@ -24,14 +24,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rig.polling import eventually
+from rig.polling import PATIENCE, eventually
 from rig.ports import LOOPBACK, free_ports
 
 USER = PASSWORD = DATABASE = "hindsight"
 CHECKOUT = Path(__file__).resolve().parents[2]
 _SETTINGS = ("fsync=off", "shared_buffers=64MB")
-_START_TIMEOUT = 60.0
-_STOP_TIMEOUT = 30.0
+_START_TIMEOUT = PATIENCE
+_STOP_TIMEOUT = PATIENCE
 
 
 class PostgresFailedError(Exception):

@@ -21,8 +21,8 @@ from rig.stack import CHECKOUT, plugin_config
 
 BANK = "playground"
 ASTRBOT = "astrbot-latest"
-REPLY_SECONDS = 60.0
-LOCAL_SECONDS = 60.0
+REPLY_SECONDS = 180.0
+LOCAL_SECONDS = 180.0
 REMOTE_SECONDS = 180.0
 REMOTE_INTERVAL = 3.0
 

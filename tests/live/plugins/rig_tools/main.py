@@ -1,7 +1,8 @@
 """A plugin beside ours: it keeps the model busy, and it works on what the model is asked."""
 
 import asyncio
-import time
+import re
+from pathlib import Path
 
 from astrbot.api.event import AstrMessageEvent, filter
 from astrbot.api.provider import ProviderRequest
@@ -19,10 +20,14 @@ class RigTools(Star):
 
     @filter.on_llm_request()
     async def look_over(self, event: AstrMessageEvent, req: ProviderRequest) -> None:
-        """Takes a second for a message that says LOOK OVER, and adds to it from when to when."""
-        if "LOOK OVER" not in event.message_str:
+        """Adds to a message that says LOOK OVER, and waits before that if it says UNTIL when.
+
+        That is until a file called "go on" is in the folder that it names.
+        """
+        found = re.search(r"LOOK OVER(?: UNTIL (\S+))?", event.message_str)
+        if not found:
             return
-        began = time.time()
-        await asyncio.sleep(1)
+        while found[1] and not (Path(found[1]) / "go on").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
         req.prompt += "\nADDED to the prompt"
-        req.extra_user_content_parts.append(TextPart(text=f"ADDED {began} {time.time()}"))
+        req.extra_user_content_parts.append(TextPart(text="ADDED part"))
