@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 from rig.faults import DropResponse, Fault, Refuse, Status
 from rig.polling import PATIENCE, eventually
@@ -114,6 +115,7 @@ class DurabilityTest(StackTest):
         await self.bot.dashboard.enable_plugin(PLUGIN, False)
         self.assertFalse(asking.done(), "the end waited for the model")
         await asking
+        await eventually(self.left_files, PATIENCE, "what the closed instance leaves")
         self.bot.kill()
         await self.bot.start()
         await self.bot.dashboard.enable_plugin(PLUGIN, True)
@@ -198,7 +200,12 @@ class DurabilityTest(StackTest):
         while (await self.bot.onebot.reply(target=("private", who))).text != text:
             pass
 
+    def left_files(self) -> list[Path]:
+        return list(self.bot.plugin_data_dir.glob("late-*.json"))
+
     def nothing_waits(self) -> bool:
+        if self.left_files():
+            return False
         database = self.bot.plugin_data_dir / "outbox.db"
         connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
         with contextlib.closing(connection):
