@@ -62,6 +62,7 @@ def person_id_of(event: Any) -> str:
     sender = str(event.get_sender_id() or "")
     raw = getattr(event.message_obj, "raw_message", None)
     is_anonymous = isinstance(raw, dict) and raw.get("sub_type") == "anonymous"
+    is_anonymous = is_anonymous or bool(getattr(raw, "webhook_id", None))  # Discord's bridges
     shared = _SHARED_IDS.get(event.get_platform_name(), frozenset())
     return "" if is_anonymous or sender in shared or sender in NO_SENDER else sender
 

@@ -221,9 +221,11 @@ class HindsightMemory(Star):
         AstrBot may hand such a message to the running agent, and then no hook is called for it.
         """
         turn = self._working.get(event.unified_msg_origin)
-        if turn and event.message_str:
-            message = self._reader(event, turn.message.scope).message(self._clock.local())
-            if message.speaker.pseudonym == turn.message.speaker.pseudonym:
+        scope = self._memory.admit(self._scope(event))
+        if turn and event.message_str and isinstance(scope, Scope):
+            message = self._reader(event, scope).message(self._clock.local())
+            is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
+            if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
 
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
@@ -335,7 +337,9 @@ class HindsightMemory(Star):
         reader = self._reader(event, scope)
         first = turn.message
         if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
-            first = replace(reader.message(first.at), began=first.began)
+            now = reader.message(first.at)
+            is_private = first.private_to_speaker or now.private_to_speaker
+            first = replace(now, began=first.began, private_to_speaker=is_private)
         if answer := reader.said(text or ""):
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]

@@ -26,7 +26,6 @@ from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState,
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import Speaker
 from commands_case import (
-    ANN,
     AT,
     BEN,
     CAT,
@@ -36,7 +35,7 @@ from commands_case import (
     TEA,
     CommandsCase,
 )
-from support import private_origin, recall_results, reply, scope_of, turn_of, until
+from support import ANN, private_origin, recall_results, reply, scope_of, turn_of, until
 
 NAMES = {
     "status": "状态",
