@@ -100,7 +100,9 @@ def assemble(
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock)
-    outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
+    outbox = outbox or Outbox(
+        folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
+    )
     delivery = Delivery(
         outbox,
         client,
@@ -170,6 +172,7 @@ def _stored(
         client,
         outbox,
         delivery,
+        clock=clock,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
     return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))

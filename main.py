@@ -147,7 +147,6 @@ class HindsightMemory(Star):
         delivery, stored = self._parts.delivery, self._parts.stored
         await delivery.start()
         if stored:
-            await stored.eraser.restore()
             self._start(stored.eraser.run())
         self._start(delivery.run())
         if self._parts.client:

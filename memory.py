@@ -24,6 +24,7 @@ from .hindsight_types import (
     RecallOptions,
     RequestRejectedError,
 )
+from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
 from .memory_formatter import build_block, cut_memories
 from .query import asks_to_remember, build_query, halve_query
@@ -202,17 +203,17 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
-        if self._is_repeated(first, [one.text for one in said]):
+        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
-        self.figures.turns += 1
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
         said.append(Utterance(first.bot, answered_at, answer))
+        self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
             first.scope.chat,
             header,
-            turn_lines(said, first.speaker),
+            turn_lines([one for one in said if one.text], first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
         )
@@ -252,7 +253,10 @@ class ChatMemory:
         )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: the talk, the last recall, the profile."""
+        """Drops what is held of a chat in memory: the talk, the last recall, the profile.
+
+        What a recall or a reading of the profile that has begun will bring is dropped with it.
+        """
         self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
@@ -265,7 +269,7 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
-    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+    def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
 
         Only what is long enough to mean the same again counts: not a 是的 to another question.
@@ -273,7 +277,6 @@ class ChatMemory:
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        text = "\n".join(said)
         if len(text.encode()) < MIN_REPEATED_BYTES:
             return False
         key = (first.scope.chat, first.speaker.pseudonym, hash(text))
@@ -331,6 +334,8 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        if self.is_outdated(message):
+            return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
@@ -413,10 +418,11 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        with contextlib.suppress(HindsightError):
+        with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
+            if not self.is_outdated(message):
+                self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

@@ -19,6 +19,7 @@ from astrbot_plugin_hindsight_memory.commands_correcting import CODE_SECONDS
 from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
 from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
 from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES
+from astrbot_plugin_hindsight_memory.erasure import Removed
 from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
 from astrbot_plugin_hindsight_memory.numbered import NumberedLists
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
@@ -64,6 +65,7 @@ OF_ADMINS = ("retry", "setup", "setup apply", "stats json")
 WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
 """What needs a memory that is switched on; the rest works on what is stored."""
 LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
+UNDONE = Removed(is_done=False)
 OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
 WITH_MEMORY = (
     *("recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 1", "forgetme"),
@@ -1055,11 +1057,11 @@ class WipeTest(CommandsCase):
             code = await self.code()
             self.bank.fail(lambda: reply(401))
             answer = await self.ask(f"wipe {code}", language=language)
-            self.assertEqual(answer, texts("wipe_failed", reason=texts("unauthorized")))
+            self.assertEqual(answer, texts("erasure_failed", reason=texts("unauthorized")))
             self.bank.heal()
             code = await self.code()
             assert self.eraser
-            with mock.patch.object(self.eraser, "wipe", mock.AsyncMock(return_value=None)):
+            with mock.patch.object(self.eraser, "wipe", mock.AsyncMock(return_value=UNDONE)):
                 answer = await self.ask(f"wipe {code}", language=language)
             self.assertEqual(answer, texts("wipe_goes_on"))
 
