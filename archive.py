@@ -139,8 +139,8 @@ class Archive:
 
         Raises:
             RetryLaterError, AccessRefusedError: They are in the queue.
-            RequestRejectedError: `erasing` where everything of the chat is being erased, and
-                nothing is stored; otherwise the queue sets them aside when it is told the same.
+            RequestRejectedError: They are not stored: the server refused them for good, or
+                everything of the chat is being erased (`erasing`).
         """
         if (held := await self._outbox.held(scope.chat)) and held.whole:
             raise RequestRejectedError("erasing")
@@ -148,9 +148,12 @@ class Archive:
             window = await self._outbox.queue(record)
             if window is None:
                 raise RequestRejectedError("erasing")
-            if await self._outbox.held(scope.chat):
-                raise RetryLaterError("erasing")
-            await self._client.retain_now(window.item)
+            await self._check_not_held(scope)
+            try:
+                await self._client.retain_now(window.item)
+            except RequestRejectedError:
+                await self._outbox.take_back(window)
+                raise
             await self._outbox.delivered(window, day=self._clock.today())
         page = await self._client.memories(scope.tags, document_id=window.document_id)
         return list(page.memories)
@@ -158,18 +161,22 @@ class Archive:
     async def profile(self, scope: Scope, texts: Texts) -> str:
         """The text of a chat's profile, which is made on first use; empty while it is made.
 
-        While something of the chat is being erased there is none.
+        Raises:
+            RetryLaterError: `erasing` while something of the chat is being erased: it would come
+                back with it.
         """
-        if await self._outbox.held(scope.chat):
-            return ""
+        await self._check_not_held(scope)
         async with self.lock(scope.chat):
-            if await self._outbox.held(scope.chat):
-                return ""
+            await self._check_not_held(scope)
             text = await self._client.profile(self.profile_id(scope))
             if text is None:
                 query = texts(f"profile_query_{scope.kind}")
                 await self._create_profile(scope, query)
         return text or ""
+
+    async def _check_not_held(self, scope: Scope) -> None:
+        if await self._outbox.held(scope.chat):
+            raise RetryLaterError("erasing")
 
     async def delete_profile(self, scope: Scope) -> None:
         """Deletes a chat's profile; it is made again on its next use."""

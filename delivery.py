@@ -263,10 +263,6 @@ class Delivery:
         self._paused.discard(chat)
         self._wake.set()
 
-    def is_paused(self, chat: str) -> bool:
-        """Whether nothing of a chat is sent at the moment."""
-        return chat in self._paused or chat in self._holds
-
     def wake(self) -> None:
         """Looks at once for what may be sent."""
         self._wake.set()
@@ -314,7 +310,7 @@ class Delivery:
             window = await self._next_window()
             if window is None:
                 return
-            if self.is_paused(window.chat):
+            if window.chat in self._paused or window.chat in self._holds:
                 continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task

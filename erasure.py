@@ -148,8 +148,8 @@ class Eraser:
 
         Nothing of the chat is delivered until then.
         """
-        wish = self._wish(scope, people=(pseudonym,))
         async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, people=(pseudonym,))
             edited = await self._begin(
                 scope, lambda: self._delivery.edit_chat(wish, wish.without_people)
             )
@@ -161,8 +161,8 @@ class Eraser:
         What is not done after two minutes goes on in the background, and nothing of the chat is
         delivered until then.
         """
-        wish = self._wish(scope, whole=True)
         async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, whole=True)
             waiting = await self._begin(scope, lambda: self._delivery.drop_chat(wish))
             try:
                 return await self._wipe(scope.chat, waiting)

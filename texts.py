@@ -324,7 +324,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
-    "erasing": ("正在清空本聊天的记忆", "this chat's memory is being erased"),
+    "erasing": ("正在删除本聊天的记忆", "memories of this chat are being erased"),
     "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
     "paused": ("聊天暂停了记忆", "memory paused in this chat"),
     # The chat's profile.

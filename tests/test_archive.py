@@ -22,6 +22,7 @@ from astrbot_plugin_hindsight_memory.erasure import (
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     RecalledMemory,
     RequestRejectedError,
+    RetryLaterError,
 )
 from astrbot_plugin_hindsight_memory.outbox import Erasure, Outbox
 from astrbot_plugin_hindsight_memory.scope import Scope
@@ -563,7 +564,8 @@ class WipeTest(ArchiveCase):
     async def test_nothing_is_stored_or_summed_up_meanwhile(self) -> None:
         await self.fail_wipe()
         self.bank.heal()
-        self.assertEqual(await self.archive.profile(self.scope, Texts("zh")), "")
+        with self.assertRaises(RetryLaterError):
+            await self.archive.profile(self.scope, Texts("zh"))
         self.assertEqual(self.bank.created, [])
         with self.assertRaises(RequestRejectedError) as caught:
             await self.archive.remember(self.scope, turn(self.scope, TEA))
