@@ -24,7 +24,7 @@ from .cleaning import BLOCK_CLOSE, BLOCK_OPEN, neutralise, recalled, shorten
 from .hindsight_types import RecalledMemory
 from .texts import Texts
 from .tokens import estimate_tokens, fit
-from .transcript import Line, Speaker
+from .transcript import Line, Speaker, said_at
 
 MAX_MEMORY_CHARS = 360
 """A line has at most 400; the others are for whose words these are."""
@@ -178,11 +178,6 @@ def _said(line: Line, texts: Texts, who: str) -> str:
 def has_label(text: str) -> bool:
     """Whether a text names a speaker by name and pseudonym."""
     return _LABEL.search(text) is not None
-
-
-def said_at(memory: RecalledMemory) -> datetime | None:
-    """When a memory was said: its own line tells, else its source's time; None if none does."""
-    return Line(memory.text).at or memory.mentioned_at
 
 
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:
