@@ -7,13 +7,16 @@ given: what does not carry all four does not exist.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
+from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import MemoryPage, RecalledMemory, RequestRejectedError, RetryLaterError
@@ -24,8 +27,6 @@ from .transcript import (
     Document,
     Line,
     TurnRecord,
-    build_item,
-    new_document_id,
     owners,
     read_document,
 )
@@ -54,7 +55,8 @@ class Archive:
     Args:
         client: Hindsight.
         outbox: What is not there yet.
-        delivery: Tells while a chat's documents are changed.
+        delivery: Is paused for a chat while its documents are changed.
+        clock: The time.
         profile_id: Makes the id of a chat's profile.
     """
 
@@ -64,11 +66,14 @@ class Archive:
         outbox: Outbox,
         delivery: Delivery,
         *,
+        clock: Clock,
         profile_id: Callable[[Scope], str],
     ) -> None:
         self._client = client
         self._outbox = outbox
         self._delivery = delivery
+        self._clock = clock
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.profile_id = profile_id
 
     async def page(self, scope: Scope, *, text: str = "", offset: int, limit: int) -> MemoryPage:
@@ -77,7 +82,7 @@ class Archive:
 
     async def count_documents(self, scope: Scope) -> int:
         """How many documents a chat has."""
-        return len([one async for one in self.document_ids(scope.tags)])
+        return len(await self.document_ids(scope.tags))
 
     async def memory(self, scope: Scope, memory_id: str) -> RecalledMemory | None:
         """One memory of this chat; None if there is none of this id here."""
@@ -129,30 +134,49 @@ class Archive:
     async def remember(self, scope: Scope, record: TurnRecord) -> list[RecalledMemory]:
         """Stores a few lines at once and returns what the server made of them.
 
+        They are in the queue before anything is sent, and stay there until it is known that they
+        have arrived: what the queue sends again is the same document.
+
         Raises:
-            HindsightError: The server did not answer as it should, or everything of the chat is
-                being erased.
+            RetryLaterError, AccessRefusedError: They are in the queue.
+            RequestRejectedError: They are not stored: the server refused them for good, or
+                everything of the chat is being erased (`erasing`).
         """
-        if self._delivery.is_paused(scope.chat):
-            raise RetryLaterError("erasing")
-        document_id = new_document_id(scope.chat)
-        item = build_item(document_id, record.header, [record.lines])
-        await self._client.retain_now(item)
-        page = await self._client.memories(scope.tags, document_id=document_id)
+        if (held := await self._outbox.held(scope.chat)) and held.whole:
+            raise RequestRejectedError("erasing")
+        async with self.changing(scope.chat):
+            window = await self._outbox.queue(record)
+            if window is None:
+                raise RequestRejectedError("erasing")
+            await self._check_not_held(scope)
+            try:
+                await self._client.retain_now(window.item)
+            except RequestRejectedError:
+                await self._outbox.take_back(window)
+                raise
+            await self._outbox.delivered(window, day=self._clock.today())
+        page = await self._client.memories(scope.tags, document_id=window.document_id)
         return list(page.memories)
 
     async def profile(self, scope: Scope, texts: Texts) -> str:
         """The text of a chat's profile, which is made on first use; empty while it is made.
 
-        While everything of the chat is being erased there is none.
+        Raises:
+            RetryLaterError: `erasing` while something of the chat is being erased: it would come
+                back with it.
         """
-        if self._delivery.is_paused(scope.chat):
-            return ""
-        text = await self._client.profile(self.profile_id(scope))
-        if text is None:
-            query = texts(f"profile_query_{scope.kind}")
-            await self._create_profile(scope, query)
+        await self._check_not_held(scope)
+        async with self.lock(scope.chat):
+            await self._check_not_held(scope)
+            text = await self._client.profile(self.profile_id(scope))
+            if text is None:
+                query = texts(f"profile_query_{scope.kind}")
+                await self._create_profile(scope, query)
         return text or ""
+
+    async def _check_not_held(self, scope: Scope) -> None:
+        if await self._outbox.held(scope.chat):
+            raise RetryLaterError("erasing")
 
     async def delete_profile(self, scope: Scope) -> None:
         """Deletes a chat's profile; it is made again on its next use."""
@@ -168,20 +192,37 @@ class Archive:
 
     async def document(self, scope: Scope, document_id: str) -> Document | None:
         """A document, if it is this chat's."""
-        stored = await self._client.document(document_id) if document_id else None
-        is_here = stored is not None and stored.tags >= set(scope.tags)
-        return read_document(stored, scope.tags) if stored and is_here else None
+        return await self.read(scope.tags, document_id)
 
-    async def document_ids(self, tags: Sequence[str]) -> AsyncIterator[str]:
-        """Ids of all documents of a chat; read as a whole before any is changed."""
+    async def read(self, tags: Sequence[str], document_id: str) -> Document | None:
+        """A document, if it carries all the tags."""
+        stored = await self._client.document(document_id) if document_id else None
+        is_here = stored is not None and stored.tags >= set(tags)
+        return read_document(stored, tags) if stored and is_here else None
+
+    async def document_ids(self, tags: Sequence[str]) -> list[str]:
+        """Ids of all documents of a chat."""
         found: list[str] = []
         while page := await self._client.documents(tags, offset=len(found)):
             found += page
-        for document_id in found:
-            yield document_id
+        return found
+
+    def lock(self, chat: str) -> asyncio.Lock:
+        """Held by whoever changes what is stored of a chat."""
+        return self._locks.setdefault(chat, asyncio.Lock())
+
+    @contextlib.asynccontextmanager
+    async def changing(self, chat: str) -> AsyncIterator[None]:
+        """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
+        async with self.lock(chat):
+            try:
+                await self._delivery.pause(chat)
+                yield
+            finally:
+                self._delivery.resume(chat)
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
-        async for document_id in self.document_ids(scope.tags):
+        for document_id in await self.document_ids(scope.tags):
             if document := await self.document(scope, document_id):
                 yield {
                     "type": "document",

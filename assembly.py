@@ -24,6 +24,7 @@ from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
@@ -43,6 +44,7 @@ class Parts:
         outbox: The turns that wait.
         delivery: The sending of turns.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
@@ -56,6 +58,7 @@ class Parts:
     outbox: Outbox
     delivery: Delivery
     memory: ChatMemory
+    people: People
     status: Status
     commands: Commands
     tools: ModelTools
@@ -106,7 +109,9 @@ def assemble(
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock, logger)
-    outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
+    outbox = outbox or Outbox(
+        folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
+    )
     delivery = Delivery(
         outbox,
         client,
@@ -165,6 +170,7 @@ def assemble(
         outbox,
         delivery,
         memory,
+        People(folder, state.hasher, logger),
         status,
         commands,
         tools,
@@ -188,6 +194,7 @@ def _stored(
         client,
         outbox,
         delivery,
+        clock=clock,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
     return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))

@@ -27,9 +27,10 @@ from .hindsight_types import (
     RetryLaterError,
 )
 from .intake import CLOSE_SECONDS, DISK_ERRORS, Intake
-from .outbox import Erasure, Outbox, Window
+from .outbox import Edit, Outbox, Window
 from .recent import Recent
-from .transcript import Document, Line, TurnRecord
+from .transcript import Document, TurnRecord
+from .wishes import Edited, Erasure
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -262,19 +263,19 @@ class Delivery:
         self._paused.discard(chat)
         self._wake.set()
 
-    def is_paused(self, chat: str) -> bool:
-        """Whether nothing of a chat is sent at the moment."""
-        return chat in self._paused or chat in self._holds
+    def wake(self) -> None:
+        """Looks at once for what may be sent."""
+        self._wake.set()
 
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         return await self._intake.drop_chat(erasure)
 
     async def edit_chat(
-        self, erasure: Erasure, edit: Callable[[Sequence[Line]], list[Line]]
-    ) -> int:
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
+    ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
-        return await self._intake.edit_chat(erasure, edit)
+        return await self._intake.edit_chat(erasure, edit, documents)
 
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
@@ -309,7 +310,7 @@ class Delivery:
             window = await self._next_window()
             if window is None:
                 return
-            if self.is_paused(window.chat):
+            if window.chat in self._paused or window.chat in self._holds:
                 continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task

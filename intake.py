@@ -10,15 +10,16 @@ import asyncio
 import contextlib
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from logging import Logger
 from typing import Any
 
 from .clock import Clock
-from .outbox import Erasure, Outbox
+from .outbox import Edit, Outbox
 from .outbox_file import NewerFileError
-from .transcript import Document, Line, TurnRecord
+from .transcript import Document, TurnRecord
+from .wishes import Edited, Erasure
 
 MAX_UNSAVED_TURNS = 1000
 ADD_SECONDS = 0.25
@@ -33,8 +34,6 @@ LOG_EVERY = 100
 """Turns lost between two lines in the log."""
 
 DISK_ERRORS = (sqlite3.Error, OSError)
-
-Edit = Callable[[Sequence[Line]], list[Line]]
 
 
 class Disk:
@@ -175,20 +174,23 @@ class Intake:
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         async with self._saving:
-            waiting = len(self._unsaved)
+            before = len(self._unsaved)
             self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
-            dropped = waiting - len(self._unsaved)
+            dropped = before - len(self._unsaved)
             await self._outbox.take_in_files()
             return dropped + await self._outbox.drop_chat(erasure)
 
-    async def edit_chat(self, erasure: Erasure, edit: Edit) -> int:
+    async def edit_chat(
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
+    ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
             lines = sum(len(turn.lines) for turn in self._unsaved)
             self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
-            removed = lines - sum(len(turn.lines) for turn in self._unsaved)
+            gone = lines - sum(len(turn.lines) for turn in self._unsaved)
             await self._outbox.take_in_files()
-            return removed + await self._outbox.edit_chat(erasure, edit)
+            edited = await self._outbox.edit_chat(erasure, edit, documents)
+            return replace(edited, waiting=edited.waiting + gone)
 
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""

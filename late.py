@@ -48,6 +48,7 @@ def write_late(folder: Path, turns: Sequence[TurnRecord]) -> None:
             "chat": turn.chat,
             "header": turn.header.to_json(),
             "lines": [line.text for line in turn.lines],
+            "began": turn.began,
         }
         for turn in turns
     ]
@@ -80,5 +81,6 @@ def _written_at(path: Path) -> float:
 
 def _late_turn(row: dict[str, Any]) -> LateTurn:
     lines = tuple(Line(text) for text in row["lines"])
-    turn = TurnRecord(row["chat"], Header.from_json(row["header"]), lines, urgent=True)
+    header, began = Header.from_json(row["header"]), float(row["began"])
+    turn = TurnRecord(row["chat"], header, lines, urgent=True, began=began)
     return LateTurn(row["document_id"], row["operation_id"], turn)

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from .breaker import Breaker
+from .cleaning import as_said
 from .clock import Clock
+from .days import days_named
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
@@ -24,6 +26,7 @@ from .hindsight_types import (
     RecallOptions,
     RequestRejectedError,
 )
+from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
 from .memory_formatter import build_block, cut_memories
 from .query import asks_to_remember, build_query, halve_query
@@ -202,12 +205,12 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
-        if self._is_repeated(first, [one.text for one in said]):
+        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said = [*(one for one in said if one.text), Utterance(first.bot, answered_at, answer)]
         self.figures.turns += 1
-        said.append(Utterance(first.bot, answered_at, answer))
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
             first.scope.chat,
@@ -241,7 +244,7 @@ class ChatMemory:
             by_bot: The bot says it, in answer to that person.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, text)
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -252,7 +255,10 @@ class ChatMemory:
         )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: the talk, the last recall, the profile."""
+        """Drops what is held of a chat in memory: the talk, the last recall, the profile.
+
+        What a recall or a reading of the profile that has begun will bring is dropped with it.
+        """
         self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
@@ -265,7 +271,7 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
-    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+    def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
 
         Only what is long enough to mean the same again counts: not a 是的 to another question.
@@ -273,7 +279,6 @@ class ChatMemory:
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        text = "\n".join(said)
         if len(text.encode()) < MIN_REPEATED_BYTES:
             return False
         key = (first.scope.chat, first.speaker.pseudonym, hash(text))
@@ -289,7 +294,7 @@ class ChatMemory:
         """
         assert self._client is not None
         found = await self._ask(self._client, scope, query, now)
-        ranked = rank(found, query, waiting=self._waiting(scope))
+        ranked = self._ranked(scope, found, query, now)
         return cut_memories(ranked, self._settings.recall.max_tokens)
 
     async def aclose(self) -> None:
@@ -331,6 +336,8 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        if self.is_outdated(message):
+            return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
@@ -344,6 +351,8 @@ class ChatMemory:
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
+        days = days_named(query, now.date())
+        options = RecallOptions(window=days.window(now.tzinfo) if days else None)
 
         async def ask(text: str) -> list[RecalledMemory]:
             memories = await client.recall(
@@ -352,13 +361,13 @@ class ChatMemory:
                 budget=recall.budget,
                 max_tokens=max(recall.max_tokens, ASKED_TOKENS),
                 query_timestamp=now.isoformat(timespec="seconds"),
-                options=RecallOptions(),
+                options=options,
                 deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 
         try:
-            return await ask(query)
+            return await ask(days.set_apart(query) if days else query)
         except QueryTooLongError:
             return await ask(halve_query(query))
 
@@ -366,11 +375,8 @@ class ChatMemory:
         self, report: RecallReport, message: Message, memories: list[RecalledMemory]
     ) -> RecallReport:
         speaker = message.speaker
-        ranked = rank(
-            memories,
-            report.query,
-            waiting=self._waiting(message.scope),
-            asker=speaker.pseudonym,
+        ranked = self._ranked(
+            message.scope, memories, report.query, message.at, asker=speaker.pseudonym
         )
         block = build_block(
             ranked,
@@ -387,6 +393,20 @@ class ChatMemory:
             lines=len(block.shown),
             left_out=block.left_out,
         )
+
+    def _ranked(
+        self,
+        scope: Scope,
+        memories: Sequence[RecalledMemory],
+        query: str,
+        now: datetime,
+        *,
+        asker: str = "",
+    ) -> list[RecalledMemory]:
+        """What the server found and what waits here, best first."""
+        days = days_named(query, now.date())
+        window = days.window(now.tzinfo) if days else None
+        return rank(memories, query, waiting=self._waiting(scope), asker=asker, window=window)
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._skipped.pop(scope.chat, None)
@@ -413,10 +433,11 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        with contextlib.suppress(HindsightError):
+        with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
+            if not self.is_outdated(message):
+                self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

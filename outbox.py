@@ -15,13 +15,15 @@ import asyncio
 import functools
 import json
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate
 
+from . import wishes
 from .hindsight_types import RetainItem
 from .late import LateTurn, late_files, read_late, write_late
 from .outbox_file import (
@@ -44,6 +46,9 @@ from .transcript import (
     group_turns,
     new_document_id,
 )
+from .wishes import Edited, Erasure
+
+Edit = Callable[[Sequence[Line]], list[Line]]
 
 MAX_WINDOW_CHARS = 6000
 """A window is sealed at this size; Hindsight extracts facts from chunks of 3000 characters."""
@@ -102,25 +107,6 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Erasure:
-    """What must yet vanish from the server; kept on disk until it has.
-
-    Attributes:
-        chat: The chat's hash.
-        tags: The chat's four tags.
-        profile: The id of its mental model.
-        documents: Ids of documents that are to go, or that a queued retain may still write.
-        whole: Everything of the chat must go, and nothing of it is sent until then.
-    """
-
-    chat: str
-    tags: tuple[str, ...]
-    profile: str
-    documents: tuple[str, ...] = ()
-    whole: bool = False
-
-
-@dataclass(frozen=True)
 class OutboxFigures:
     """What status shows.
 
@@ -169,6 +155,7 @@ class Outbox:
         every_n_turns: Turns that fill a window.
         connect: The seam for tests that need a failing disk.
         sync: The same for the wait until the disk has everything.
+        now: Seconds that never jump.
     """
 
     def __init__(
@@ -178,11 +165,13 @@ class Outbox:
         every_n_turns: int,
         connect: Connect = connect,
         sync: Callable[[Path], None] = sync_log,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._path = folder / DATABASE_FILE
         self._every_n_turns = every_n_turns
         self._connect = connect
+        self._now = now
         self._sync = sync
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-outbox")
         self._disk_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-disk")
@@ -195,8 +184,8 @@ class Outbox:
 
     @_transaction
     def add(self, db: sqlite3.Connection, turns: Sequence[TurnRecord]) -> list[Added]:
-        """Commits turns, each to its chat's open window."""
-        return [self._add(db, turn) for turn in turns]
+        """Commits turns, each to its chat's open window, but those that are erased already."""
+        return [self._add(db, turn) for turn in turns if not wishes.is_cut_off(db, turn)]
 
     @_transaction
     def seal(self, db: sqlite3.Connection, document_ids: Collection[str] | None = None) -> None:
@@ -279,7 +268,7 @@ class Outbox:
     def take_in_late(self, db: sqlite3.Connection, late: Sequence[LateTurn]) -> None:
         """Makes sealed windows of turns, those left out that are there already."""
         for one in late:
-            if not _has(db, one.document_id):
+            if not _has(db, one.document_id) and not wishes.is_cut_off(db, one.turn):
                 turn, ids = one.turn, (one.document_id, one.operation_id)
                 _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
                 self._count_sealed(db, 1)
@@ -314,6 +303,21 @@ class Outbox:
         return [window for _, _, window in _windows_of(db, chat) if window]
 
     @_transaction
+    def queue(self, db: sqlite3.Connection, turn: TurnRecord) -> Window | None:
+        """Puts a turn in the queue as a window of its own; None where it is erased already."""
+        if wishes.is_cut_off(db, turn):
+            return None
+        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines])
+        self._count_sealed(db, 1)
+        row = db.execute(f"{_SELECT_WINDOW} WHERE document_id = ?", (document_id,)).fetchone()
+        return _window(db, row)
+
+    @_transaction
+    def take_back(self, db: sqlite3.Connection, window: Window) -> None:
+        """Takes a window out of the queue that the server will never have."""
+        self._remove(db, window.document_id)
+
+    @_transaction
     def drop_chat(self, db: sqlite3.Connection, erasure: Erasure) -> int:
         """Drops all windows of a chat, and notes what must vanish with what may have been sent.
 
@@ -329,17 +333,14 @@ class Outbox:
             sent += [document_id] if state != "open" else []
         db.execute("DELETE FROM windows WHERE chat = ?", (erasure.chat,))
         self._count(db)
-        _note(db, erasure, sent)
+        wishes.note(db, erasure, sent)
         return turns
 
     @_transaction
     def edit_chat(
-        self,
-        db: sqlite3.Connection,
-        erasure: Erasure,
-        edit: Callable[[Sequence[Line]], list[Line]],
-    ) -> int:
-        """Edits the lines of all waiting windows of a chat.
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        """Edits the lines of all waiting windows of a chat, and of documents that are stored.
 
         Changed windows that may have been sent get new ids, and the old ones are noted for
         erasure with whatever the erasure names. What cannot be read is dropped: it may be theirs.
@@ -347,10 +348,8 @@ class Outbox:
         Args:
             db: The database.
             erasure: What must vanish.
-            edit: Takes the lines of a window and returns those that stay.
-
-        Returns:
-            How many lines went.
+            edit: Takes lines and returns those that stay.
+            documents: See `replace_documents`.
         """
         removed = 0
         sent: list[str] = []
@@ -366,84 +365,74 @@ class Outbox:
             else:
                 db.execute("DELETE FROM windows WHERE id = ?", (row_id,))
         self._count(db)
-        if sent or erasure.documents or erasure.whole:
-            _note(db, erasure, sent)
-        return removed
+        if sent or erasure.is_held:
+            wishes.note(db, erasure, sent)
+        return replace(self._replace(db, erasure, edit, documents), waiting=removed)
 
     @_transaction
-    def replace_document(
-        self,
-        db: sqlite3.Connection,
-        erasure: Erasure,
-        document_id: str,
-        header: Header,
-        turns: Sequence[TurnLines],
-    ) -> bool:
-        """Notes a stored document for erasure, and queues what stays of it as a new one.
+    def replace_documents(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        """Notes stored documents for erasure, and queues what stays of each as a new one.
 
-        While everything of the chat is to vanish, nothing is queued.
-
-        Args:
-            db: The database.
-            erasure: The chat, and what else must vanish.
-            document_id: The stored document.
-            header: Of the new one.
-            turns: What stays, or nothing.
-
-        Returns:
-            False where the document was noted before: what stays of it is queued already, and
-            nothing has changed.
+        What is noted already stays as it is: what stays of it is queued, or was. While everything
+        of the chat is to vanish, nothing is queued; while people are, not their lines.
         """
-        if document_id in _erased_documents(db, erasure.chat):
-            return False
-        is_whole = erasure.whole or erasure.chat in _whole_chats(db)
-        if turns and not is_whole:
-            _insert_window(db, "sealed", erasure.chat, header, turns)
-            self._count_sealed(db, 1)
-        _note(db, erasure, [document_id])
-        return True
+        return self._replace(db, erasure, edit, documents)
+
+    def _replace(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        noted = wishes.documents(db, erasure.chat)
+        pending = next((one for one in wishes.pending(db) if one.chat == erasure.chat), erasure)
+        replaced: list[str] = []
+        lines = 0
+        for document in documents:
+            kept = edit(document.lines)
+            if document.document_id in noted or kept == list(document.lines):
+                continue
+            lines += len(document.lines) - len(kept)
+            replaced.append(document.document_id)
+            stays = [] if pending.whole else pending.without_people(kept)
+            if stays:
+                _insert_window(db, "sealed", erasure.chat, document.header, group_turns(stays))
+                self._count_sealed(db, 1)
+        if replaced:
+            wishes.note(db, erasure, replaced)
+        return Edited(lines=lines, documents=len(replaced))
 
     @_transaction
-    def note_erasure(self, db: sqlite3.Connection, erasure: Erasure) -> None:
-        """Adds to what must vanish."""
-        _note(db, erasure, ())
-
-    @_transaction
-    def end_whole(self, db: sqlite3.Connection, chat: str) -> None:
-        """Lets a chat be sent again; documents that were noted are still to go."""
-        db.execute("UPDATE erasures SET whole = 0 WHERE chat = ?", (chat,))
-        _end_done(db, chat)
-
-    @_transaction
-    def end_documents(
+    def note_documents(
         self, db: sqlite3.Connection, chat: str, document_ids: Collection[str]
     ) -> None:
-        """Forgets documents that have vanished."""
-        db.executemany(
-            "DELETE FROM erased_documents WHERE chat = ? AND document_id = ?",
-            [(chat, document_id) for document_id in document_ids],
-        )
-        _end_done(db, chat)
+        """Adds documents to an erasure."""
+        wishes.note_documents(db, chat, document_ids)
+
+    @_transaction
+    def cut_off(self, db: sqlite3.Connection, chat: str, person: str, at: float) -> None:
+        """Keeps what a person has begun to say before from being stored."""
+        wishes.cut_off(db, chat, person, at)
+
+    @_transaction
+    def end_wish(self, db: sqlite3.Connection, chat: str) -> None:
+        """Lets a chat be sent again; documents that were noted are still to go."""
+        wishes.end_wish(db, chat)
+
+    @_transaction
+    def end_erasure(self, db: sqlite3.Connection, chat: str) -> None:
+        """Forgets documents that have vanished for good."""
+        wishes.end(db, chat)
 
     @_transaction
     def erasures(self, db: sqlite3.Connection) -> list[Erasure]:
         """Erasures that are not complete."""
-        rows = db.execute("SELECT chat, tags, profile, whole FROM erasures ORDER BY rowid")
-        return [
-            Erasure(
-                chat,
-                tuple(json.loads(tags)),
-                profile,
-                tuple(sorted(_erased_documents(db, chat))),
-                bool(whole),
-            )
-            for chat, tags, profile, whole in rows.fetchall()
-        ]
+        return wishes.pending(db)
 
     @_transaction
-    def is_erasing(self, db: sqlite3.Connection, chat: str) -> bool:
-        """Whether everything of a chat is to vanish."""
-        return chat in _whole_chats(db)
+    def held(self, db: sqlite3.Connection, chat: str) -> Erasure | None:
+        """The erasure that keeps a chat from being sent, if there is one."""
+        found = (one for one in wishes.pending(db) if one.chat == chat and one.is_held)
+        return next(found, None)
 
     @_transaction
     def age(self, db: sqlite3.Connection, seconds: float, *, limit: float) -> int:
@@ -544,6 +533,8 @@ class Outbox:
             db = self._connect(self._path)
             try:
                 prepare(db)
+                with db:
+                    wishes.forget_earlier_boots(db, self._now())
                 self._count(db)
             except sqlite3.Error:
                 db.close()
@@ -696,7 +687,7 @@ def _next_row(
     found = db.execute(
         "SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
         " AND chat NOT IN (SELECT value FROM json_each(?))"
-        " AND chat NOT IN (SELECT chat FROM erasures WHERE whole)"
+        " AND chat NOT IN (SELECT chat FROM held_chats)"
         " AND document_id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
         (json.dumps(list(excluding)), json.dumps(list(skipping))),
     ).fetchone()
@@ -732,37 +723,6 @@ def _window(db: sqlite3.Connection, row: _Row) -> Window | None:
 def _line(stored: str | dict[str, str]) -> Line:
     """A line from its row; v0.1.0 wrote the pseudonym beside the text."""
     return Line(stored if isinstance(stored, str) else stored["text"])
-
-
-def _note(db: sqlite3.Connection, erasure: Erasure, document_ids: Iterable[str]) -> None:
-    """Adds to what must vanish of a chat."""
-    db.execute(
-        "INSERT INTO erasures (chat, tags, profile, whole) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (chat) DO UPDATE SET whole = MAX(whole, excluded.whole)",
-        (erasure.chat, json.dumps(erasure.tags), erasure.profile, int(erasure.whole)),
-    )
-    db.executemany(
-        "INSERT OR IGNORE INTO erased_documents (chat, document_id) VALUES (?, ?)",
-        [(erasure.chat, one) for one in (*erasure.documents, *document_ids)],
-    )
-
-
-def _end_done(db: sqlite3.Connection, chat: str) -> None:
-    """Ends the erasure of a chat of which nothing is left to do."""
-    db.execute(
-        "DELETE FROM erasures WHERE chat = ?1 AND NOT whole"
-        " AND NOT EXISTS (SELECT 1 FROM erased_documents WHERE chat = ?1)",
-        (chat,),
-    )
-
-
-def _erased_documents(db: sqlite3.Connection, chat: str) -> set[str]:
-    rows = db.execute("SELECT document_id FROM erased_documents WHERE chat = ?", (chat,))
-    return {document_id for (document_id,) in rows}
-
-
-def _whole_chats(db: sqlite3.Connection) -> set[str]:
-    return {chat for (chat,) in db.execute("SELECT chat FROM erasures WHERE whole")}
 
 
 def _figure(db: sqlite3.Connection, name: str) -> float:

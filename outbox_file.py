@@ -49,6 +49,14 @@ CREATE TABLE erasures (
 CREATE TABLE erased_documents (
     chat TEXT NOT NULL, document_id TEXT NOT NULL, PRIMARY KEY (chat, document_id)
 ) WITHOUT ROWID;
+CREATE TABLE erased_people (
+    chat TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (chat, person)
+) WITHOUT ROWID;
+CREATE VIEW held_chats AS
+    SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people;
+CREATE TABLE cutoffs (
+    chat TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (chat, person)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
 

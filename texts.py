@@ -101,6 +101,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_forward": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
+    "mark_reply_lost": ("[引用]", "[quoting]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
     "mark_key": ("[密钥已隐藏]", "[key removed]"),
     "mark_password": ("[密码已隐藏]", "[password removed]"),
@@ -323,7 +324,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
-    "erasing": ("正在清空本聊天的记忆", "this chat's memory is being erased"),
+    "erasing": ("正在删除本聊天的记忆", "memories of this chat are being erased"),
     "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
     "paused": ("聊天暂停了记忆", "memory paused in this chat"),
     # The chat's profile.
@@ -518,8 +519,19 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "waiting to be stored.",
     ),
     "removed_unfinished": (
-        "Hindsight 还在处理 {number} 批本聊天的内容，请一分钟后再执行一次。",
-        "Hindsight is still processing {number} windows of this chat; run this again in a minute.",
+        "Hindsight 还在处理 {number} 批本聊天的内容，处理完后会自动从中删除；重启也不会中断。",
+        "Hindsight is still processing {number} windows of this chat; they are gone through as "
+        "soon as it is done, over restarts.",
+    ),
+    "erasure_failed": (
+        "现在删不完：{reason}\n已记下，会在后台自动继续，直到全部删除；重启也不会中断。",
+        "It cannot be completed now: {reason}\nIt is noted and goes on in the background until "
+        "everything is gone, over restarts.",
+    ),
+    "erasure_unchecked": (
+        "没有权限查看 Hindsight 的任务列表：它正在处理的内容没有检查，任务记录里的原文也没有删除。",
+        "The key may not see Hindsight's list of operations: what it is working on was not "
+        "checked, and the texts in its records were not deleted.",
     ),
     "optout_usage": (
         "用法：/hindsight optout（只在本聊天），或 /hindsight optout all（本平台的所有聊天）。",
@@ -554,11 +566,6 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "wipe_goes_on": (
         "还没有清完，会在后台继续，直到全部删除；重启也不会中断。",
         "Not finished yet; it goes on in the background until everything is gone, over restarts.",
-    ),
-    "wipe_failed": (
-        "现在清不了：{reason}\n已记下，会在后台自动继续，直到全部删除。",
-        "It cannot be erased now: {reason}\nIt is noted and goes on in the background until "
-        "everything is gone.",
     ),
     "setup_title": (
         "bank 现在的设置 → 适合聊天的设置：",

@@ -28,6 +28,8 @@ class FakeBank(FakeServer):
         profiles: Texts of mental models by id; `created` are the bodies they were made from.
         queue: Retains that the server has taken and not yet written: operations and items.
         running: Operations in the queue that cancelling does not stop.
+        records: Operations that have ended, by id, with the texts that they hold.
+        slow: Retains wait in the queue until `drain` or `write_one`.
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
@@ -42,6 +44,8 @@ class FakeBank(FakeServer):
         self.created: list[dict[str, Any]] = []
         self.queue: dict[str, dict[str, Any]] = {}
         self.running: set[str] = set()
+        self.records: dict[str, dict[str, Any]] = {}
+        self.slow = False
         self.records: dict[str, dict[str, Any]] = {}
         self.config: dict[str, Any] = {}
         self.careless = False

@@ -31,7 +31,7 @@ SCHEMA: dict[str, Any] = json.loads((plugin.CHECKOUT / "_conf_schema.json").read
 NOW = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
 HASHER = Hasher(bytes(32))
 ANN = Speaker("小明", "#3fa2c1")
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 10.0
 
 
 def private_origin(sender: str = "20001", **changes: Any) -> Origin:
