@@ -214,12 +214,8 @@ class Archive:
     @contextlib.asynccontextmanager
     async def changing(self, chat: str) -> AsyncIterator[None]:
         """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
-        async with self.lock(chat):
-            try:
-                await self._delivery.pause(chat)
-                yield
-            finally:
-                self._delivery.resume(chat)
+        async with self.lock(chat), self._delivery.held(chat):
+            yield
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         for document_id in await self.document_ids(scope.tags):

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from .cleaning import neutralise, shorten
 from .command_types import Caller, ChatRequest, Command, PersonKey, Request, Stored, first_word
-from .delivery import DISK_ERRORS
 from .handover import Work
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .rate_limit import RateLimit
 from .scope import Scope, Skip

@@ -11,8 +11,8 @@ from .cleaning import neutralise
 from .command_types import ChatRequest, Command, Request, whole_number
 from .hindsight_types import HindsightError, RecalledMemory
 from .memory import ChatMemory
-from .memory_formatter import build_query
 from .numbered import NumberedLists, described, numbered_line
+from .query import build_query
 from .status import Status
 
 RECALL_SECONDS = 8.0
@@ -125,6 +125,8 @@ class Seeing:
             lines.append(numbered_line(request.caller, number, memory))
             if memory.kind == "observation":
                 lines += await self._basis(request, memory)
+        if report.left_out:
+            lines.append(texts("why_left_out", number=report.left_out))
         self._lists.put(request.caller, report.memories)
         return "\n".join(lines)
 

@@ -59,6 +59,8 @@ class Switching:
             return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
         finally:
             self._memory.forget_chat(request.scope)
+            if everywhere:
+                self._memory.forget_talk()
         return done
 
     async def _optin(self, request: ChatRequest) -> str:

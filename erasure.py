@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from .archive import Archive, SourceLine
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -28,6 +28,7 @@ from .hindsight_types import (
     Operation,
     RequestRejectedError,
 )
+from .intake import DISK_ERRORS
 from .outbox import Outbox
 from .scope import Scope
 from .transcript import Document, Line, keep

@@ -57,7 +57,7 @@ def write_late(folder: Path, turns: Sequence[TurnRecord]) -> None:
 
 def late_files(folder: Path) -> list[Path]:
     """The files that wait, oldest first."""
-    return sorted(folder.glob(_PATTERN), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    return sorted(folder.glob(_PATTERN), key=_written_at)
 
 
 def read_late(path: Path) -> list[LateTurn]:
@@ -70,6 +70,13 @@ def read_late(path: Path) -> list[LateTurn]:
         return [_late_turn(row) for row in json.loads(path.read_text("utf-8"))]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("not turns of this version") from error
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another instance has taken it in
+        return 0.0
 
 
 def _late_turn(row: dict[str, Any]) -> LateTurn:

@@ -147,8 +147,8 @@ class HindsightMemory(Star):
         delivery, stored = self._parts.delivery, self._parts.stored
         await delivery.start()
         if stored:
-            self._start(stored.eraser.run())
-        self._start(delivery.run())
+            self._parts.workers.start("eraser", stored.eraser.run)
+        self._parts.workers.start("delivery", delivery.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -169,6 +169,7 @@ class HindsightMemory(Star):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._parts.workers.aclose()
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
@@ -340,11 +341,13 @@ class HindsightMemory(Star):
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
-        was_over, turn.is_over = turn.is_over, True
-        if self._handover.is_closed and not was_over and turn.run:
-            messages = turn.run.messages
+        turn.is_event_over = True
+        messages = turn.run.messages if turn.run else []
+        text = answer_in(messages)
+        if self._handover.is_closed and not turn.is_over and text:
+            turn.is_over = True
             instance = self._handover.successor() or self
-            self._start(instance.take_answer(event, turn, messages, answer_in(messages)))
+            self._start(instance.take_answer(event, turn, messages, text))
 
     # --- Handing over -------------------------------------------------------------------------
 

@@ -12,32 +12,31 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
 
+from .breaker import Breaker
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     HindsightError,
     QueryTooLongError,
     RecalledMemory,
+    RecallOptions,
     RequestRejectedError,
 )
-from .memory_formatter import (
-    asks_to_remember,
-    build_block,
-    build_query,
-    halve_query,
-)
+from .intake import DISK_ERRORS
+from .lately import LINE_SECONDS, Lately
+from .memory_formatter import build_block, cut_memories
+from .query import asks_to_remember, build_query, halve_query
+from .ranking import rank
 from .recent import Recent
-from .scope import UNKNOWN_PERSON, Scope, ScopeState, Skip
+from .scope import Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
 
-BREAKER_FAILURES = 3
-BREAKER_PAUSE_SECONDS = 15.0
-BREAKER_MAX_PAUSE_SECONDS = 300.0
+ASKED_TOKENS = 4096
+"""More than is shown: what the server ranks low may be what the question needs."""
 PROBE_SECONDS = 10.0
 MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
@@ -62,6 +61,7 @@ class RecallReport:
         memories: What was injected.
         block: The injected text, empty if there was none.
         lines: How many memories stand in it.
+        left_out: How many more were found that it had no room for.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
     """
 
@@ -71,6 +71,7 @@ class RecallReport:
     memories: tuple[RecalledMemory, ...] = ()
     block: str = ""
     lines: int = 0
+    left_out: int = 0
     failure: str = ""
 
 
@@ -102,77 +103,6 @@ class MemoryFigures:
         return ordered[max(math.ceil(len(ordered) * share) - 1, 0)] if ordered else 0.0
 
 
-class Breaker:
-    """Keeps recalls away from a server that does not answer.
-
-    Closed, all may pass. After `BREAKER_FAILURES` failures in a row it opens, and nothing passes.
-    In the background, after a pause, a probe asks the server; once that succeeds, one recall may
-    pass (half open). If it succeeds the breaker closes, else it opens for twice the pause.
-
-    Args:
-        probe: Tells whether the server answers; must end by itself and not raise.
-        clock: The time.
-    """
-
-    def __init__(
-        self,
-        probe: Callable[[], Awaitable[bool]],
-        clock: Clock,
-    ) -> None:
-        self._probe = probe
-        self._clock = clock
-        self._failures = 0
-        self._pause = BREAKER_PAUSE_SECONDS
-        self._task: asyncio.Task[None] | None = None
-        self.state: Literal["closed", "open", "half_open", "trial"] = "closed"
-
-    def enter(self) -> bool:
-        """Whether a recall may be tried now; each True must be followed by one of the reports."""
-        if self.state == "half_open":
-            self.state = "trial"
-            return True
-        return self.state == "closed"
-
-    def succeeded(self) -> None:
-        """Reports a recall that the server answered."""
-        self._failures = 0
-        if self.state == "trial":
-            self.state = "closed"
-            self._pause = BREAKER_PAUSE_SECONDS
-
-    def failed(self) -> None:
-        """Reports a recall that failed for a reason that will hit the next one too."""
-        self._failures += 1
-        if self.state == "trial":
-            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
-            self._open()
-        elif self.state == "closed" and self._failures >= BREAKER_FAILURES:
-            self._open()
-
-    def abandoned(self) -> None:
-        """Reports a recall that was cancelled before it told anything."""
-        if self.state == "trial":
-            self.state = "half_open"
-
-    async def aclose(self) -> None:
-        """Ends the background probe."""
-        if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def _open(self) -> None:
-        self.state = "open"
-        self._task = asyncio.create_task(self._wait_for_server())
-
-    async def _wait_for_server(self) -> None:
-        while True:
-            await self._clock.sleep(self._pause)
-            if await self._probe():
-                self.state = "half_open"
-                return
-            self._pause = min(self._pause * 2, BREAKER_MAX_PAUSE_SECONDS)
-
-
 class ChatMemory:
     """Recalls and remembers, for all chats.
 
@@ -201,7 +131,7 @@ class ChatMemory:
         self._client = client
         self._delivery = delivery
         self._clock = clock
-        self._previous: Recent[tuple[str, str], str] = Recent()
+        self._lately = Lately()
         self._reports: Recent[str, RecallReport] = Recent()
         self._skipped: Recent[str, Skip] = Recent()
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
@@ -288,6 +218,8 @@ class ChatMemory:
             began=first.began,
         )
         await self._delivery.add(record)
+        if not self.is_outdated(first):
+            self._lately.say(first.scope, said, self._clock.monotonic())
 
     def record(
         self,
@@ -321,18 +253,21 @@ class ChatMemory:
         )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: last words, the last recall, the profile.
+        """Drops what is held of a chat in memory: the talk, the last recall, the profile.
 
         What a recall or a reading of the profile that has begun will bring is dropped with it.
         """
         self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
-        for person in [key for key in self._previous if key[0] == scope.chat]:
-            del self._previous[person]
+        self._lately.forget(scope.chat)
         self._reports.pop(scope.chat, None)
         self._skipped.pop(scope.chat, None)
         self._profiles.pop(scope.chat, None)
+
+    def forget_talk(self) -> None:
+        """Drops what was just said in all chats, where somebody wants to be stored in none."""
+        self._lately.forget_all()
 
     def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
@@ -350,13 +285,15 @@ class ChatMemory:
         return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
-        """Recalls for a person who asks to see the result.
+        """Recalls for somebody who asks to see the result, as much as a reply would be given.
 
         Raises:
             HindsightError: The server did not answer as it should, or `timeout`.
         """
         assert self._client is not None
-        return await self._ask(self._client, scope, query, now)
+        found = await self._ask(self._client, scope, query, now)
+        ranked = rank(found, query, waiting=self._waiting(scope))
+        return cut_memories(ranked, self._settings.recall.max_tokens)
 
     async def aclose(self) -> None:
         """Cancels what is running."""
@@ -371,30 +308,29 @@ class ChatMemory:
             self.breaker.abandoned()
 
     def _query(self, message: Message) -> str:
-        """Builds the query, and keeps the words for the same person's next message."""
-        key = (message.scope.chat, message.speaker.pseudonym)
-        previous = self._previous.pop(key, "")
-        query = build_query(message.words, previous=previous, quoted=message.quoted)
-        if message.speaker.pseudonym != UNKNOWN_PERSON and not message.private_to_speaker:
-            self._previous.put(key, message.words)
-        return query
+        """Builds the query, and keeps the words for what is asked next."""
+        previous = self._lately.before(message)
+        self._lately.ask(message)
+        return build_query(message.words, previous=previous, quoted=message.quoted)
+
+    def _waiting(self, scope: Scope) -> list[RecalledMemory]:
+        """What was just said, or still waits here because nothing can be sent."""
+        now, is_stuck = self._clock.monotonic(), self._delivery.state.stopped
+        return self._lately.lines(scope, -math.inf if is_stuck else now - LINE_SECONDS)
 
     async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
         report = RecallReport(message.at, query)
+        deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            async with asyncio.timeout(self._settings.recall.timeout_seconds):
-                memories = await self._ask(client, message.scope, query, message.at)
-        except TimeoutError:
-            report = replace(report, failure="deadline")
-            self.breaker.failed()
+            memories = await self._ask(client, message.scope, query, message.at, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
         except HindsightError as error:
             report = replace(report, failure=error.reason)
-            self.breaker.failed()
+            (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
@@ -404,7 +340,12 @@ class ChatMemory:
         return report.block
 
     async def _ask(
-        self, client: HindsightClient, scope: Scope, query: str, now: datetime
+        self,
+        client: HindsightClient,
+        scope: Scope,
+        query: str,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
@@ -414,8 +355,10 @@ class ChatMemory:
                 text,
                 tags=scope.read_tags(match_umo=recall.match_umo),
                 budget=recall.budget,
-                max_tokens=recall.max_tokens,
+                max_tokens=max(recall.max_tokens, ASKED_TOKENS),
                 query_timestamp=now.isoformat(timespec="seconds"),
+                options=RecallOptions(),
+                deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 
@@ -427,15 +370,28 @@ class ChatMemory:
     def _with_block(
         self, report: RecallReport, message: Message, memories: list[RecalledMemory]
     ) -> RecallReport:
-        block, shown = build_block(
+        speaker = message.speaker
+        ranked = rank(
             memories,
+            report.query,
+            waiting=self._waiting(message.scope),
+            asker=speaker.pseudonym,
+        )
+        block = build_block(
+            ranked,
             texts=message.texts,
             timezone=message.at.tzinfo,
             max_tokens=self._settings.recall.max_tokens,
-            speaker=message.speaker if message.scope.kind == "group" else None,
+            speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
         )
-        return replace(report, memories=tuple(shown), block=block, lines=len(shown))
+        return replace(
+            report,
+            memories=block.shown,
+            block=block.text,
+            lines=len(block.shown),
+            left_out=block.left_out,
+        )
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._skipped.pop(scope.chat, None)

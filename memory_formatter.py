@@ -1,93 +1,69 @@
-"""Text in and out: a turn -> what is stored; recalled memories -> the block for the model.
+"""Recalled memories -> the block for the model. Pure.
 
-Nothing here does I/O or knows AstrBot.
+    <hindsight_memory>
+    what this is, and who is speaking now
+    2026-03-04
+    - 小明#3fa2c1: 我的猫叫年糕
+    - 助手: 好名字！
+    </hindsight_memory>
+
+What stands in it is chosen by relevance, and stands there in the order of time below one head for
+each local day. Every line but those of our own begins with a hyphen and has no line break in it, so
+nothing that was recalled can pass for a head.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from datetime import tzinfo
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 
-from .cleaning import (
-    BLOCK_CLOSE,
-    BLOCK_OPEN,
-    LINE_TIME,
-    clean_text,
-    is_instruction,
-    neutralise,
-    shorten,
-)
+from .cleaning import BLOCK_CLOSE, BLOCK_OPEN, is_instruction, neutralise, shorten
 from .hindsight_types import RecalledMemory
 from .texts import Texts
-from .transcript import Speaker
+from .tokens import estimate_tokens, fit
+from .transcript import Line, Speaker
 
-MAX_QUERY_UNITS = 480.0
-"""Hindsight up to 0.10 refuses queries over 500 tokens, 1.x cuts them."""
-SHORT_QUERY_UNITS = 16.0
 MAX_MEMORY_CHARS = 360
-"""A line has at most 400; the others are for its date and whose words these are."""
-MAX_PROFILE_CHARS = 600
+"""A line has at most 400; the others are for whose words these are."""
+PROFILE_SHARE = 0.25
+"""How much of the whole the profile may take."""
+MIN_CUT_TOKENS = 24.0
+"""The beginning of a memory is worth showing from here on."""
 
-_FIRST_WIDE = 0x2E80
-"""From here on a character may cost up to two tokens: CJK, kana, hangul, emoji."""
+MIN_LINE_TOKENS = 6.0
+"""No memory is shorter, with its hyphen and line break."""
 
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
 _PSEUDONYM = re.compile(r"#[0-9a-f]{6}")
-_WISH = re.compile(
-    r"记住|记下|记一下|记着|别忘|不要忘|\bremember (?:that|this|my|i\b)|\bdon'?t forget\b",
-    re.IGNORECASE,
-)
+_LINE_BREAK = 1.0
 
 
-def asks_to_remember(words: str) -> bool:
-    """Whether a person plainly wishes that something be remembered."""
-    return _WISH.search(words) is not None
+@dataclass(frozen=True)
+class Block:
+    """The part that is added to the model's request.
 
-
-def units(text: str) -> float:
-    """An upper estimate of tokens: two for a wide character, 0.4 for any other."""
-    return sum(2.0 if ord(c) >= _FIRST_WIDE else 0.4 for c in text)
-
-
-def build_query(words: str, *, previous: str = "", quoted: str = "") -> str:
-    """The text to recall by, empty if there is no word in it.
-
-    Args:
-        words: What the person has just said.
-        previous: The same person's message before, used where the words alone say little.
-        quoted: The message that this one replies to.
-
-    Returns:
-        At most `MAX_QUERY_UNITS` units, the newest text kept.
+    Attributes:
+        text: All of it, empty if there is nothing to say.
+        shown: The memories in it, best first.
+        left_out: How many there was no room for.
     """
-    if units(words) >= SHORT_QUERY_UNITS:
-        previous = ""
-    query = clean_text(f"{previous} {quoted} {words}")
-    if not re.search(r"\w", words + quoted):
-        return ""
-    newest = _newest(query, MAX_QUERY_UNITS)
-    # What is kept must have a word in it, or the server refuses it.
-    return newest if re.search(r"\w", newest) else _newest(_trim(query), MAX_QUERY_UNITS)
+
+    text: str = ""
+    shown: tuple[RecalledMemory, ...] = ()
+    left_out: int = 0
 
 
-def _trim(text: str) -> str:
-    return re.sub(r"\W+$", "", text)
+@dataclass(frozen=True)
+class _Entry:
+    """A memory with the line that shows it, and the local day that it stands under."""
 
-
-def halve_query(query: str) -> str:
-    """The newer half of a query that the server found too long."""
-    return _newest(query, units(query) / 2)
-
-
-def _newest(text: str, limit: float) -> str:
-    """The end of a text, as long as the limit allows."""
-    used = 0.0
-    for index in range(len(text) - 1, -1, -1):
-        used += units(text[index])
-        if used > limit:
-            return text[index + 1 :].strip()
-    return text
+    memory: RecalledMemory
+    line: str
+    day: str
+    moment: float
 
 
 def build_block(
@@ -98,49 +74,85 @@ def build_block(
     max_tokens: int,
     speaker: Speaker | None = None,
     profile: str = "",
-) -> tuple[str, list[RecalledMemory]]:
-    """The part that is added to the model's request.
+) -> Block:
+    """Packs as many memories as there is room for.
 
     Args:
         memories: Best first.
         texts: The wording in the language of the chat.
-        timezone: For the dates of the lines; None is the system's.
-        max_tokens: Bound on the whole, in `units`.
+        timezone: For the days; None is the system's.
+        max_tokens: Bound on the whole.
         speaker: Who is speaking now; given in groups.
         profile: What is known of the chat as a whole, or empty.
-
-    Returns:
-        The block, empty if nothing fits or there is nothing to say, and the memories in it.
     """
     head = [BLOCK_OPEN, texts("block_header")]
     if speaker:
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
-    left = max_tokens - units("\n".join([*head, BLOCK_CLOSE]))
-    lines: list[str] = []
-    shown: list[RecalledMemory] = []
-    for line, memory in _block_lines(memories, texts, timezone, profile):
-        left -= units(line) + 1
-        if left < 0:
-            break
-        lines.append(line)
-        if memory:
-            shown.append(memory)
-    return ("\n".join([*head, *lines, BLOCK_CLOSE]) if lines else ""), shown
+    if profile:
+        overview = texts("block_profile", text=neutralise(profile))
+        head.append(fit(overview, max_tokens * PROFILE_SHARE))
+    room = max_tokens - estimate_tokens("\n".join([*head, BLOCK_CLOSE])) - _LINE_BREAK
+    entries, left_out = _pack(memories, texts, timezone, room)
+    if not entries and not profile:
+        return Block(left_out=left_out)
+    text = "\n".join([*head, *_in_time(entries), BLOCK_CLOSE])
+    return Block(text, tuple(entry.memory for entry in entries), left_out)
 
 
-def _block_lines(
-    memories: Iterable[RecalledMemory], texts: Texts, timezone: tzinfo | None, profile: str
-) -> Iterable[tuple[str, RecalledMemory | None]]:
-    """The profile, then one dated line per memory, each text once."""
-    if overview := shorten(neutralise(profile), MAX_PROFILE_CHARS):
-        yield texts("block_profile", text=overview), None
-    seen: set[str] = set()
+def cut_memories(memories: Sequence[RecalledMemory], max_tokens: float) -> list[RecalledMemory]:
+    """The best memories whose texts together cost no more than so many tokens."""
+    kept: list[RecalledMemory] = []
     for memory in memories:
-        text = memory_text(memory, texts)
-        if text and text not in seen:
-            seen.add(text)
-            date = memory_date(memory, timezone)
-            yield " ".join(filter(None, ["-", date, text])), memory
+        max_tokens -= estimate_tokens(shorten(memory.text, MAX_MEMORY_CHARS))
+        if max_tokens < 0 and kept:
+            break
+        kept.append(memory)
+    return kept
+
+
+def _pack(
+    memories: Sequence[RecalledMemory], texts: Texts, timezone: tzinfo | None, room: float
+) -> tuple[list[_Entry], int]:
+    """What fits of the memories, in their order; a longer one is cut or passed over."""
+    entries: list[_Entry] = []
+    days, shown = {""}, {""}
+    left_out = 0
+    for number, memory in enumerate(memories):
+        if room < MIN_LINE_TOKENS:
+            return entries, left_out + len(memories) - number
+        entry = _entry(memory, texts, timezone)
+        head = 0.0 if entry.day in days else estimate_tokens(entry.day) + _LINE_BREAK
+        line = _fitting(entry.line, room - head - _LINE_BREAK) if entry.line else ""
+        if not line or line in shown:
+            left_out += bool(entry.line) and not line
+        else:
+            shown.add(line)
+            room -= head + estimate_tokens(line) + _LINE_BREAK
+            days.add(entry.day)
+            entries.append(replace(entry, line=line))
+    return entries, left_out
+
+
+def _fitting(line: str, room: float) -> str:
+    """A line, or as much of it as is worth showing."""
+    if estimate_tokens(line) <= room:
+        return line
+    return fit(line, room) if room >= MIN_CUT_TOKENS else ""
+
+
+def _entry(memory: RecalledMemory, texts: Texts, timezone: tzinfo | None) -> _Entry:
+    text, at = memory_text(memory, texts), said_at(memory)
+    return _Entry(memory, f"- {text}" if text else "", _local_day(at, timezone), _moment(at))
+
+
+def _in_time(entries: Iterable[_Entry]) -> Iterable[str]:
+    """The lines in the order of time, what has no date first, a head before each day."""
+    day = ""
+    for entry in sorted(entries, key=lambda entry: (entry.day, entry.moment)):
+        if entry.day != day:
+            day = entry.day
+            yield day
+        yield entry.line
 
 
 def memory_text(memory: RecalledMemory, texts: Texts) -> str:
@@ -149,15 +161,21 @@ def memory_text(memory: RecalledMemory, texts: Texts) -> str:
     Returns:
         The text, or an empty one for orders to the bot of which nobody knows who gave them.
     """
-    one_line = " / ".join(filter(str.strip, memory.text.splitlines()))
-    text = shorten(neutralise(one_line), MAX_MEMORY_CHARS)
+    lines = [Line(one) for one in memory.text.splitlines() if one.strip()]
+    said = " / ".join(filter(None, (_said(line) for line in lines)))
+    text = shorten(neutralise(said), MAX_MEMORY_CHARS)
     if is_instruction(text) and not _LABEL.search(text):
         who = memory.speakers[0] if len(memory.speakers) == 1 else ""
         is_known = _PSEUDONYM.fullmatch(who)
         return texts("block_said", name=who, text=text) if is_known else ""
-    # A whole line begins with its speaker; a fact in other words does not tell.
-    told = memory.kind != "experience" or LINE_TIME.search(text)
+    # A line of a chat begins with its speaker; a fact in other words does not tell.
+    told = memory.kind != "experience" or any(line.label for line in lines)
     return text if told else texts("block_by_assistant", text=text)
+
+
+def _said(line: Line) -> str:
+    """Who said what, without the time, which its day tells."""
+    return f"{line.label}: {line.words}" if line.label else line.text
 
 
 def has_label(text: str) -> bool:
@@ -165,11 +183,23 @@ def has_label(text: str) -> bool:
     return _LABEL.search(text) is not None
 
 
+def said_at(memory: RecalledMemory) -> datetime | None:
+    """When a memory was said: its own line tells, else its source's time; None if none does."""
+    return Line(memory.text).at or memory.mentioned_at
+
+
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:
     """The local date of a memory, empty if it has none."""
-    if memory.mentioned_at is None:
-        return ""
+    return _local_day(said_at(memory), timezone)
+
+
+def _local_day(at: datetime | None, timezone: tzinfo | None) -> str:
     try:
-        return memory.mentioned_at.astimezone(timezone).date().isoformat()
+        return at.astimezone(timezone).date().isoformat() if at else ""
     except OverflowError:  # the first or last day of the calendar
         return ""
+
+
+def _moment(at: datetime | None) -> float:
+    """For the order of time; `timestamp` fails at no end of the calendar for an aware time."""
+    return at.timestamp() if at else -math.inf

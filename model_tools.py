@@ -13,8 +13,9 @@ from .delivery import Delivery
 from .handover import Work
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
-from .memory_formatter import build_query, memory_text
+from .memory_formatter import memory_text
 from .numbered import described
+from .query import build_query
 from .rate_limit import RateLimit
 from .scope import Scope, ScopeState, Skip
 from .settings import ToolSettings

@@ -107,12 +107,14 @@ def _goes_directly(host: str, no_proxy: str) -> bool:
 def _matches(host: str, pattern: str) -> bool:
     """Whether a host is meant by a pattern with stars, an address or a network."""
     address = _ip(host)
-    if address is None or "*" in pattern:
-        return "*" in pattern and fnmatch.fnmatchcase(host, pattern)
+    if "*" in pattern:
+        is_numeric = not pattern.strip("0123456789.*")  # such as 10.*, which is no name
+        return fnmatch.fnmatchcase(host, pattern) and not (is_numeric and address is None)
     try:
-        return address in ipaddress.ip_network(pattern.strip("[]"), strict=False)
+        network = ipaddress.ip_network(pattern.strip("[]"), strict=False)
     except ValueError:
         return False
+    return address is not None and address in network
 
 
 def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -83,8 +83,14 @@ class Window:
 
     @property
     def item(self) -> RetainItem:
-        """Its document, the same each time it is built."""
+        """Its document as it is sent, the same each time it is built."""
         return build_item(self.document_id, self.header, self.turns)
+
+    @property
+    def document(self) -> Document:
+        """Its document as it is read."""
+        lines = tuple(line for turn in self.turns for line in turn)
+        return Document(self.document_id, self.header, lines)
 
 
 @dataclass(frozen=True)
@@ -274,6 +280,8 @@ class Outbox:
                 continue
             try:
                 late = await asyncio.to_thread(read_late, path)
+            except FileNotFoundError:  # another instance has taken it in
+                continue
             except ValueError:
                 path.replace(path.with_suffix(".unreadable"))
                 continue

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .archive import Archive
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
 from .texts import Texts
+from .workers import Workers
 
 STATUS_SECONDS = 2.5
 """Less than the patience of `commands`, so that status itself is the first answer."""
@@ -37,6 +40,7 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
+        workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
     """
@@ -48,6 +52,7 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
+    workers: Workers
     clock: Clock
     host: str
 
@@ -130,6 +135,7 @@ class Status:
             },
             "outbox": asdict(await self._figures()),
             "delivery": asdict(self.delivery.state),
+            "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -247,15 +253,18 @@ class Status:
         figures = self.memory.figures
         if self.memory.breaker.state != "closed":
             yield texts("status_breaker")
-        for key, counter in (
-            ("status_skips", figures.skips),
-            ("status_failures", figures.failures),
-        ):
-            if counter:
-                parts = [
-                    texts("count", what=texts(reason), number=number)
-                    for reason, number in counter.most_common()
-                ]
+        faults = Counter({f"worker_{name}": n for name, n in self.workers.faults.items()})
+        counters: dict[str, Counter[str]] = {
+            "status_skips": Counter(figures.skips),
+            "status_failures": figures.failures,
+            "status_workers": faults,
+        }
+        for key, counter in counters.items():
+            parts = [
+                texts("count", what=texts(reason), number=number)
+                for reason, number in counter.most_common()
+            ]
+            if parts:
                 yield texts(key, list=texts("list_separator").join(parts))
         if self.state.fingerprint:
             yield texts("status_salt", fingerprint=self.state.fingerprint)

@@ -29,7 +29,7 @@ PLUGIN = "astrbot_plugin_hindsight_memory"
 
 _PERSON = r"[^#(\n]*(?P<{}>#[0-9a-f]{{6,32}})"
 _LINE = re.compile(
-    rf"(?:{_PERSON.format('speaker')}|[^#(\n]*) \(\d{{4}}-\d\d-\d\dT[^)\s]*"
+    rf"(?P<label>{_PERSON.format('speaker')}|[^#(\n]*) \((?P<at>\d{{4}}-\d\d-\d\dT[^)\s]*)"
     rf"(?: → (?P<answered_label>{_PERSON.format('answered')}))?\): (?P<words>.*)",
     re.DOTALL,
 )
@@ -69,6 +69,20 @@ class Line:
     def pseudonym(self) -> str:
         """The speaker's; empty for the bot."""
         return self._part("speaker")
+
+    @property
+    def label(self) -> str:
+        """The speaker's name and pseudonym, the bot's name alone; empty for other texts."""
+        return self._part("label")
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was said, if the line tells a moment with its offset."""
+        try:
+            moment = datetime.fromisoformat(self._part("at"))
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else None
 
     @property
     def answered(self) -> str:

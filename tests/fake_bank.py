@@ -92,9 +92,9 @@ class FakeBank(FakeServer):
         own = [d for d in self.documents.values() if set(scope.tags) <= set(d["tags"])]
         return [document["original_text"] for document in own]
 
-    def fail(self, answer: Callable[[], Answer], part: str = "", method: str = "") -> None:
+    def fail(self, answer: Answer | Callable[[], Answer], part: str = "", method: str = "") -> None:
         """Makes requests fail whose path holds a part, with a method where one is given."""
-        self.fault = answer
+        self.fault = answer if callable(answer) else lambda: answer
         self.is_faulty = lambda r: part in r.url.path and method in {"", r.method}
 
     def heal(self) -> None:

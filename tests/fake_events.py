@@ -16,11 +16,20 @@ from astrbot_plugin_hindsight_memory.texts import Texts
 from support import HASHER, Clock, make_settings, scope_of
 
 BOT, ANN, BEN, GROUP = "90009001", "10001001", "20002002", "70007001"
-Kind = StrEnum(
-    "Kind",
-    {n: n for n in ("Plain", "At", "Reply", "Image", "Record", "Video", "File", "Forward", "Node")}
-    | {"Nodes": "Nodes", "Face": "Face"},
-)
+
+
+class Kind(StrEnum):
+    Plain = "Plain"
+    At = "At"
+    Reply = "Reply"
+    Image = "Image"
+    Record = "Record"
+    Video = "Video"
+    File = "File"
+    Forward = "Forward"
+    Node = "Node"
+    Nodes = "Nodes"
+    Face = "Face"
 
 
 def part(kind: str, **values: Any) -> Any:
@@ -120,7 +129,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 def part_from_json(values: Mapping[str, Any]) -> Any:
     """A component from its fields; components within it are made too."""
-    fields = DEFAULTS.get(values["type"], {}) | values
+    fields = {**DEFAULTS.get(values["type"], {}), **values}
     for name in ("chain", "content", "nodes"):
         if name in fields:
             fields[name] = [part_from_json(one) for one in fields[name]]

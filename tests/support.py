@@ -67,7 +67,7 @@ def make_settings(**config: Any) -> Settings:
 
 
 def memory_of(text: str, **changes: Any) -> RecalledMemory:
-    values = {
+    values: dict[str, Any] = {
         "memory_id": "m",
         "text": text,
         "kind": "world",
@@ -91,7 +91,7 @@ def delivery_of(outbox: Outbox, client: HindsightClient | None, clock: Clock) ->
 
 
 def message_of(scope: Scope, words: str, **changes: Any) -> Message:
-    values = {
+    values: dict[str, Any] = {
         "scope": scope,
         "speaker": ANN,
         "raw": words,
@@ -120,6 +120,7 @@ class Clock(clock.Clock):
         wall: Unix seconds.
         day: The local date.
         sleeper: What happens while somebody sleeps.
+        is_patient: Whoever waits for work waits until it is done, else not at all.
     """
 
     def __init__(self, now: float = 1000.0) -> None:
@@ -128,6 +129,7 @@ class Clock(clock.Clock):
         self.wall = 1_800_000_000.0
         self.day = "2026-03-04"
         self.sleeper: Callable[[float], Awaitable[None]] = self._pass
+        self.is_patient = True
 
     def __call__(self) -> float:
         return self.now
@@ -146,6 +148,9 @@ class Clock(clock.Clock):
 
     async def sleep(self, seconds: float) -> None:
         await self.sleeper(seconds)
+
+    async def wait(self, work: asyncio.Future[Any], seconds: float) -> bool:
+        return await super().wait(work, WAIT_SECONDS if self.is_patient else 0.0)
 
     async def _pass(self, seconds: float) -> None:
         self.now += seconds
@@ -276,17 +281,18 @@ class Disk:
             self.fault = None
         self._opened = True
         factory: Any = functools.partial(_Connection, disk=self)
-        db = sqlite3.connect(path, check_same_thread=False, factory=factory)
+        db: sqlite3.Connection = sqlite3.connect(path, check_same_thread=False, factory=factory)
         try:
             db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA synchronous = OFF")  # no test cuts the power
         except sqlite3.Error:
             db.close()
             raise
         return db
 
     def sync(self, path: Path) -> None:
-        """Waits for the disk like the plugin, as the statement `sync`."""
-        self.touch("sync")
+        """Waits for the disk like the plugin, as the statement `sync the log`."""
+        self.touch("sync the log")
         sync_log(path)
 
     def stall(self) -> tuple[Callable[[], Awaitable[bool]], Callable[[], None]]:

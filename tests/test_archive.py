@@ -757,7 +757,7 @@ class ProfileTest(ArchiveCase):
         ):
             answer = reply(400, {"detail": detail})
             self.bank.requests.clear()
-            self.bank.fail(lambda answer=answer: answer, "mental-models", "POST")
+            self.bank.fail(answer, "mental-models", "POST")
             with self.assertRaises(RequestRejectedError) as caught:
                 await self.archive.profile(self.scope, Texts("zh"))
             self.assertEqual(caught.exception.reason, reason)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from collections.abc import AsyncGenerator
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -384,6 +385,7 @@ class PatienceTest(CommandsCase):
         answers = self.commands.answer(self.caller(), "recall 茶")
         await anext(answers)
         await until(lambda: self.bank.waiting)
+        assert isinstance(answers, AsyncGenerator)
         await answers.aclose()
         await until(lambda: self.bank.cancelled)
 
@@ -395,10 +397,10 @@ class PatienceTest(CommandsCase):
 
 class FaultTest(CommandsCase):
     async def test_every_fault_is_a_sentence(self) -> None:
-        table = [
+        table: list[tuple[httpx.Response | Exception, str]] = [
             (reply(status), reason) for status, _, reason in test_hindsight_client.StatusTest.TABLE
         ]
-        faults = [
+        faults: list[tuple[httpx.Response | Exception, str]] = [
             *table,
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.ReadTimeout("slow"), "timeout"),
@@ -414,7 +416,7 @@ class FaultTest(CommandsCase):
                     continue  # says more, see below
                 if words == "setup" and reason in {"unauthorized", "payment_required", "forbidden"}:
                     continue
-                self.bank.fail(lambda answer=answer: answer, part)
+                self.bank.fail(answer, part)
                 await self.expect(words, reason, is_admin=True)
 
     async def test_forgetme_is_noted_whatever_the_server_says(self) -> None:
@@ -675,7 +677,7 @@ class AskTest(CommandsCase):
                 (reply(400, {"detail": "Query too long: 600 tokens"}), "query_too_long"),
                 (reply(422), "rejected"),
             ):
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 await self.expect(words, key)
 
 
@@ -748,7 +750,7 @@ class RememberTest(CommandsCase):
         for answer, reason in ((reply(503), "overloaded"), (reply(402), "payment_required")):
             for language in LANGUAGES:
                 texts = Texts(language)
-                self.bank.fail(lambda answer=answer: answer)
+                self.bank.fail(answer)
                 told = await self.ask("remember 我喜欢喝绿茶", language=language)
                 self.assertEqual(told, texts("remember_later", reason=texts(reason)))
         self.bank.heal()
@@ -1200,7 +1202,7 @@ class ToolTest(CommandsCase):
             (httpx.ConnectError("refused"), "unreachable"),
             (httpx.Response(200, text="<html>"), "bad_answer"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             self.assertEqual(await self.tell("茶"), Texts("zh")(reason))
 
     async def test_slow_server(self) -> None:

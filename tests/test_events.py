@@ -278,7 +278,11 @@ class PrivacyTest(unittest.TestCase):
         self.assertEqual(message.quoted, "我喜欢茶")
 
     def test_contacts_in_a_name(self) -> None:
-        for privacy, shown in (({}, True), ({"redact_contacts": True}, False)):
+        cases: tuple[tuple[dict[str, Any], bool], ...] = (
+            ({}, True),
+            ({"redact_contacts": True}, False),
+        )
+        for privacy, shown in cases:
             with self.subTest(privacy=privacy):
                 event = FakeEvent("你好", sender_name="老王13800138000")
                 stored = reader_of(event, **privacy).message(NOW).speaker.name
@@ -298,11 +302,12 @@ class PrivacyTest(unittest.TestCase):
 
     def test_secrets_and_contacts(self) -> None:
         event = FakeEvent("密码是 hunter2hunter2，电话 13800138000")
-        for privacy, secret, phone in (
+        cases: tuple[tuple[dict[str, Any], bool, bool], ...] = (
             ({}, False, True),
             ({"redact_secrets": False}, True, True),
             ({"redact_contacts": True}, False, False),
-        ):
+        )
+        for privacy, secret, phone in cases:
             with self.subTest(privacy=privacy):
                 stored = reader_of(event, **privacy).message(NOW).stored
                 self.assertEqual("hunter2" in stored, secret)

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import unittest
+from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 
 import httpx
 import plugin
 import yaml
-from astrbot_plugin_hindsight_memory.hindsight_bank import MAX_OPERATIONS, PAGE_SIZE
-from astrbot_plugin_hindsight_memory.hindsight_client import MAX_RECALLS, HindsightClient
+from astrbot_plugin_hindsight_memory.hindsight_bank import LONG_PAGE, MAX_OPERATIONS, PAGE_SIZE
+from astrbot_plugin_hindsight_memory.hindsight_client import (
+    MAX_LISTED,
+    MAX_RECALLS,
+    HindsightClient,
+)
 from astrbot_plugin_hindsight_memory.hindsight_http import MAX_RETRY_AFTER_SECONDS, VERSION
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     NO_OPTIONS,
     AccessRefusedError,
     HindsightError,
+    ListedDocument,
     Operation,
     QueryTooLongError,
     RecalledMemory,
@@ -35,6 +42,7 @@ from hypothesis import strategies as st
 from support import Clock, FakeServer, private_origin, recall_results, reply, scope_of, until
 
 SCOPE = scope_of(private_origin())
+WHEN = datetime(2026, 3, 4, tzinfo=UTC)
 NO_TAGS: tuple[Any, ...] = ((), [], "", "scope:private", [""], ["scope:private", ""])
 
 
@@ -61,7 +69,10 @@ class ClientCase(unittest.IsolatedAsyncioTestCase):
         return client
 
     async def recall(
-        self, tags: Any = SCOPE.tags, options: RecallOptions = NO_OPTIONS
+        self,
+        tags: Any = SCOPE.tags,
+        options: RecallOptions = NO_OPTIONS,
+        deadline: float | None = None,
     ) -> list[RecalledMemory]:
         return await self.client.recall(
             "tea",
@@ -70,6 +81,7 @@ class ClientCase(unittest.IsolatedAsyncioTestCase):
             max_tokens=1024,
             query_timestamp="2026-03-04T12:30:05Z",
             options=options,
+            deadline=deadline,
         )
 
     async def retain(self) -> None:
@@ -117,7 +129,7 @@ class RequestTest(ClientCase):
         (body,) = self.server.bodies
         self.assertEqual(
             body["include"],
-            {"entities": None, "chunks": {"max_tokens": 500}, "source_facts": {"max_tokens": 0}},
+            {"entities": None, "chunks": {"max_tokens": 500}, "source_facts": {"max_tokens": 4096}},
         )
         self.assertEqual(body["min_scores"], {"semantic": 0.0})
         self.assertEqual(
@@ -272,6 +284,26 @@ class ResultTest(ClientCase):
         self.assertEqual([memory.chunk for memory in found], ["words", "", "", ""])
         self.assertEqual([memory.chunk_id for memory in found], ["c1", "c2", "c4", ""])
 
+    async def test_a_conclusion_gets_the_chunk_of_a_source_of_this_chat(self) -> None:
+        ours, theirs = list(SCOPE.tags), list(scope_of(private_origin("2")).tags)
+        facts = {
+            "f1": {"id": "f1", "text": "secret", "tags": theirs, "chunk_id": "c1"},
+            "f2": {"id": "f2", "text": "no chunk", "tags": ours, "chunk_id": None},
+            "f3": {"id": "f3", "text": "tea", "tags": ours, "chunk_id": "c3"},
+            "f4": "broken",
+        }
+        result = {"text": "drinks tea", "tags": ours, "source_fact_ids": ["f1", "f2", "f4", "f3"]}
+        chunks = {"c1": {"text": "words of others"}, "c3": {"text": "words"}}
+        content = {"results": [result], "source_facts": facts, "chunks": chunks}
+        self.server.script.append(reply(content=content))
+        (memory,) = await self.recall()
+        self.assertEqual(memory.chunk, "words")
+
+    async def test_only_ids_of_sources(self) -> None:
+        await self.recall(options=RecallOptions(with_sources=True))
+        include = self.server.bodies[0]["include"]
+        self.assertEqual(include, {"entities": None, "source_facts": {"max_tokens": 0}})
+
     async def test_what_is_missing(self) -> None:
         (memory,) = await self.recalled(scores=None, type=None)
         self.assertEqual((memory.kind, memory.score), ("world", None))
@@ -290,7 +322,8 @@ class ResultTest(ClientCase):
                 self.assertEqual(memory.mentioned_at, expected)
 
     async def test_no_results(self) -> None:
-        for content in ({}, {"results": None}, {"results": []}):
+        contents: tuple[dict[str, Any], ...] = ({}, {"results": None}, {"results": []})
+        for content in contents:
             with self.subTest(content=content):
                 self.server.script.append(reply(content=content))
                 self.assertEqual(await self.recall(), [])
@@ -483,11 +516,105 @@ class ListsTest(ClientCase):
         self.assertEqual(self.only().url.params["tags_match"], "all_strict")
         self.assertEqual(self.only().url.params["offset"], "100")
 
+    async def test_page_of_documents(self) -> None:
+        items = [
+            {
+                "id": "d1",
+                "tags": list(SCOPE.tags),
+                "created_at": "2026-03-05T00:00:00Z",
+                "retain_params": {"event_date": "2026-03-04T20:30:05+08:00"},
+                "document_metadata": {"turns": 1},
+            },
+            {"id": "d2", "tags": []},
+            {"tags": list(SCOPE.tags)},
+            None,
+        ]
+        self.server.script.append(reply(content={"items": items, "total": 9}))
+        page = await self.client.document_page(SCOPE.tags, offset=3, limit=4)
+        self.assertEqual((page.total, page.length), (9, 4))
+        (document,) = page.documents
+        self.assertEqual(
+            document,
+            ListedDocument(
+                "d1",
+                frozenset(SCOPE.tags),
+                "2026-03-04T20:30:05+08:00",
+                datetime(2026, 3, 5, tzinfo=UTC),
+                {"turns": "1"},
+            ),
+        )
+        query = self.only().url.params
+        self.assertEqual((query["offset"], query["limit"]), ("3", "4"))
+
+    async def test_memories_of_a_time(self) -> None:
+        rows = [self.row(str(hour), hour) for hour in (4, 1, 3, 2)]
+        self.server.script.append(reply(content={"items": rows}))
+        start, end = (datetime(2026, 3, 4, hour, tzinfo=UTC) for hour in (2, 4))
+        found = await self.client.memories_between(SCOPE.tags, start, end, limit=7)
+        self.assertEqual([memory.memory_id for memory in found], ["3", "2"])
+        query = self.only().url.params
+        self.assertEqual(query["time_field"], "mentioned_at")
+        self.assertEqual(query["start_date"], "2026-03-04T02:00:00+00:00")
+        self.assertEqual((query["end_date"], query["limit"]), ("2026-03-04T04:00:00+00:00", "7"))
+        self.assertIn(b"%2B00", self.only().url.raw_path)
+
+    async def test_memories_of_a_time_from_a_server_that_knows_none(self) -> None:
+        names = "time_field, start_date, end_date"
+        rows = [self.row(str(n), n % 24) for n in range(LONG_PAGE)]
+        last = self.row("last", 3) | {"mentioned_at": None}
+        self.server.script += [
+            reply(content={"items": rows[:2]}, x_ignored_params=names),
+            reply(content={"items": rows}),
+            reply(content={"items": [self.row("x", 2), last, self.row("y", 23)]}),
+        ]
+        start, end = (datetime(2026, 3, 4, hour, tzinfo=UTC) for hour in (2, 4))
+        found = await self.client.memories_between(SCOPE.tags, start, end, limit=1000)
+        self.assertEqual(len(found), 2 * (LONG_PAGE // 24) + 2 + 1)
+        self.assertTrue(all(m.mentioned_at and 2 <= m.mentioned_at.hour < 4 for m in found))
+        self.assertEqual(len(self.server.requests), 3)
+
+    def row(self, memory_id: str, hour: int = 0, **more: Any) -> dict[str, Any]:
+        when = f"2026-03-04T{hour:02}:00:00Z"
+        tags = list(SCOPE.tags)
+        return {"id": memory_id, "text": "tea", "tags": tags, "mentioned_at": when, **more}
+
+    async def test_many_memories_in_few_requests(self) -> None:
+        rows = [self.row(str(n), document_id=f"d{n % 500}") for n in range(3 * LONG_PAGE)]
+        rows[7]["tags"] = []
+        self.server.otherwise = lambda request: reply(
+            content={"items": rows[int(request.url.params["offset"]) :][:LONG_PAGE]}
+        )
+        wanted = [str(n) for n in range(0, 2 * LONG_PAGE, 5)]
+        found = await self.client.memories_by_id(SCOPE.tags, [*wanted, "7"])
+        self.assertEqual({memory.memory_id for memory in found}, set(wanted))
+        self.server.requests.clear()
+        await self.client.memories_by_id(SCOPE.tags, wanted)
+        self.assertEqual(len(self.server.requests), 2)
+        documents = {"d1", "d2", "d7"}
+        found = await self.client.memories_of(SCOPE.tags, documents)
+        self.assertEqual(Counter(m.document_id for m in found), {"d1": 6, "d2": 6, "d7": 5})
+
+    async def test_no_ids_no_request(self) -> None:
+        self.assertEqual(await self.client.memories_by_id(SCOPE.tags, []), [])
+        self.assertEqual(self.server.requests, [])
+
+    async def test_very_many_memories_are_bounded(self) -> None:
+        rows = [self.row(str(n)) for n in range(LONG_PAGE)]
+        self.server.otherwise = lambda _: reply(content={"items": rows})
+        await self.client.memories_by_id(SCOPE.tags, ["x"])
+        self.assertEqual(len(self.server.requests), MAX_LISTED // LONG_PAGE)
+        self.assertLess(MAX_LISTED // LONG_PAGE, 10)
+
     async def test_without_tags_nothing_is_sent(self) -> None:
         for tags in NO_TAGS:
             for call in (
                 lambda: self.client.memories(tags),
                 lambda: self.client.documents(tags),
+                lambda: self.client.document_page(tags),
+                lambda: self.client.memories_between(tags, WHEN, WHEN),
+                lambda: self.client.memories_by_id(tags, ["m"]),
+                lambda: self.client.memories_of(tags, ["d"]),
+                lambda: self.client.retag_document("d", tags),
                 lambda: self.client.reflect("tea", tags),
                 lambda: self.client.create_profile("p", tags, "who"),
                 lambda: self.client.retain_now(item(tags=tags)),
@@ -565,10 +692,19 @@ class ThingsTest(ClientCase):
         )
 
     async def test_document_of_which_little_is_known(self) -> None:
-        content = {"created_at": "2026-01-02", "retain_params": None, "document_metadata": []}
+        content: dict[str, Any] = {
+            "created_at": "2026-01-02",
+            "retain_params": None,
+            "document_metadata": [],
+        }
         self.server.script.append(reply(content=content))
         document = await self.client.document("d")
         self.assertEqual(document, StoredDocument("d", "", "", "2026-01-02", {}, frozenset()))
+
+    async def test_other_tags(self) -> None:
+        self.assertTrue(await self.client.retag_document("d/1", SCOPE.tags))
+        self.assertEqual(self.request(), ("PATCH", "documents/d%2F1"))
+        self.assertEqual(self.server.bodies, [{"tags": list(SCOPE.tags)}])
 
     async def test_what_is_gone(self) -> None:
         self.server.otherwise = lambda _: self.MISSING
@@ -576,6 +712,7 @@ class ThingsTest(ClientCase):
         self.assertIsNone(await self.client.memory("m"))
         self.assertIsNone(await self.client.profile("p"))
         self.assertFalse(await self.client.delete_document("d"))
+        self.assertFalse(await self.client.retag_document("d", SCOPE.tags))
         await self.client.delete_profile("p")
         await self.client.cancel(Operation("o", "d", "pending"))
 
@@ -712,6 +849,147 @@ class RetryAfterTest(ClientCase):
                 self.assertIsNone(await self.after(value))
 
 
+class PatienceTest(ClientCase):
+    """A recall that the server has asked to wait with is not sent before its time."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = Clock()
+        self.client = self.open(clock=self.clock)
+
+    async def test_no_recall_before_the_time(self) -> None:
+        for status, reason in ((429, "rate_limited"), (503, "overloaded"), (500, "server_error")):
+            with self.subTest(status=status):
+                self.server.requests.clear()
+                error = await self.failure(reply(status, retry_after="30"))
+                self.assertFalse(error.local)
+                self.clock.now += 10
+                error = await self.failure()
+                assert isinstance(error, RetryLaterError)
+                self.assertEqual((error.reason, error.status), (reason, status))
+                self.assertEqual(error.after_seconds, 20)
+                self.assertTrue(error.local)
+                self.assertEqual(len(self.server.requests), 1)
+                self.clock.now += 20
+                await self.recall()
+                self.assertEqual(len(self.server.requests), 2)
+
+    async def test_other_requests_go_on(self) -> None:
+        await self.failure(reply(429, retry_after="30"))
+        await self.retain()
+        await self.client.check()
+
+    async def test_without_a_time_the_next_one_is_sent(self) -> None:
+        for answer in (reply(429), reply(503, retry_after="0"), httpx.ConnectError("refused")):
+            await self.failure(answer)
+            await self.recall()
+
+    async def test_what_another_request_was_told_does_not_hold_recalls_back(self) -> None:
+        await self.failure(reply(429, retry_after="30"), call=self.retain)
+        await self.recall()
+
+    async def test_those_in_line_are_held_back_too(self) -> None:
+        self.server.gate.clear()
+        self.server.otherwise = lambda _: reply(503, retry_after="9")
+        recalls = [asyncio.create_task(self.recall()) for _ in range(MAX_RECALLS + 5)]
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        self.server.gate.set()
+        errors = await asyncio.gather(*recalls, return_exceptions=True)
+        self.assertEqual(len(self.server.requests), MAX_RECALLS)
+        local = [error for error in errors if isinstance(error, RetryLaterError) and error.local]
+        self.assertEqual(len(local), 5)
+
+
+class DeadlineTest(ClientCase):
+    """Whose fault it is that the time ran out."""
+
+    async def soon(self) -> float:
+        return asyncio.get_running_loop().time() + 0.01
+
+    async def test_a_server_that_does_not_answer(self) -> None:
+        self.server.gate.clear()
+        self.addCleanup(self.server.gate.set)
+        deadline = await self.soon()
+        error = await self.failure(call=lambda: self.recall(deadline=deadline))
+        self.assertIsInstance(error, RetryLaterError)
+        self.assertEqual((error.reason, error.local), ("deadline", False))
+        self.assertEqual(self.server.cancelled, 1)
+
+    async def test_a_line_that_does_not_move(self) -> None:
+        self.server.gate.clear()
+        others = [asyncio.create_task(self.recall()) for _ in range(MAX_RECALLS)]
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        deadline = await self.soon()
+        error = await self.failure(call=lambda: self.recall(deadline=deadline))
+        self.assertEqual((error.reason, error.local), ("busy_here", True))
+        self.assertEqual(len(self.server.requests), MAX_RECALLS)
+        self.server.gate.set()
+        await asyncio.gather(*others)
+        await self.recall()
+
+    async def test_a_line_that_left_the_server_no_time(self) -> None:
+        now = 0.0
+        self.server.gate.clear()
+        self.addCleanup(self.server.gate.set)
+        for waited, asked, reason in ((4.9, 0.2, "busy_here"), (0.1, 5.0, "deadline")):
+            loop = asyncio.get_running_loop()
+            with self.subTest(waited=waited), mock.patch.object(loop, "time", lambda: now):
+                self.server.requests.clear()
+                others = [asyncio.create_task(self.recall()) for _ in range(MAX_RECALLS)]
+                await until(lambda: self.server.waiting == MAX_RECALLS)
+                late = asyncio.create_task(self.recall(deadline=now + 5.0))
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                now += waited
+                others[0].cancel()
+                await until(lambda: len(self.server.requests) == MAX_RECALLS + 1)
+                now += asked
+                with self.assertRaises(RetryLaterError) as caught:
+                    await late
+                self.assertEqual(caught.exception.reason, reason)
+                for other in others:
+                    other.cancel()
+                await asyncio.wait(others)
+
+    async def test_cancelled_from_outside_is_no_deadline(self) -> None:
+        self.server.gate.clear()
+        self.addCleanup(self.server.gate.set)
+        deadline = asyncio.get_running_loop().time() + 60
+        recall = asyncio.create_task(self.recall(deadline=deadline))
+        await until(lambda: self.server.waiting)
+        recall.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await recall
+
+
+class ClosedTest(ClientCase):
+    async def test_a_request_after_the_end_has_a_name(self) -> None:
+        await self.client.aclose()
+        for call in (self.recall, self.retain, self.client.check):
+            error = await self.failure(call=call)
+            self.assertIsInstance(error, RetryLaterError)
+            self.assertEqual((error.reason, error.local), ("closing", True))
+
+    async def test_a_request_that_the_end_interrupts(self) -> None:
+        async def closes(request: httpx.Request) -> httpx.Response:
+            await self.client.aclose()
+            raise httpx.ReadError("closed")
+
+        self.client = HindsightClient(
+            api_base="http://hindsight.test",
+            api_key="hsk_key",
+            bank_id="bot",
+            clock=Clock(),
+            transport=httpx.MockTransport(closes),
+        )
+        self.assertEqual((await self.failure(call=self.client.check)).reason, "closing")
+
+    async def test_other_errors_are_not_hidden(self) -> None:
+        self.server.script.append(RuntimeError("a fault of ours"))
+        with self.assertRaises(RuntimeError):
+            await self.client.check()
+
+
 class HeaderFuzzTest(unittest.TestCase):
     @hypothesis_settings(database=None, deadline=None)
     @given(value=st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40))
@@ -828,13 +1106,14 @@ class CheckTest(ClientCase):
 
     async def test_version_from_either_place(self) -> None:
         told = reply(content={"api_version": "1.1.0"})
-        for answers, version, paths in (
+        cases: tuple[tuple[list[httpx.Response | Exception], str, list[str]], ...] = (
             ([told], "1.1.0", ["/v1/version"]),
             ([reply(404), told], "1.1.0", ["/v1/version", "/version"]),
             ([reply(), told], "1.1.0", ["/v1/version", "/version"]),
             ([httpx.ConnectError("refused"), reply(500)], "", ["/v1/version", "/version"]),
             ([httpx.Response(200, text="<html>"), reply()], "", ["/v1/version", "/version"]),
-        ):
+        )
+        for answers, version, paths in cases:
             with self.subTest(answers=answers):
                 self.server.requests.clear()
                 self.server.script.extend(answers)

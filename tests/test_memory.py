@@ -14,20 +14,24 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import breaker as breaker_module
+from astrbot_plugin_hindsight_memory import lately as lately_module
 from astrbot_plugin_hindsight_memory import memory as memory_module
 from astrbot_plugin_hindsight_memory import recent as recent_module
-from astrbot_plugin_hindsight_memory.hindsight_types import RetryLaterError
-from astrbot_plugin_hindsight_memory.memory import (
+from astrbot_plugin_hindsight_memory.breaker import (
     BREAKER_FAILURES,
-    BREAKER_MAX_PAUSE_SECONDS,
-    BREAKER_PAUSE_SECONDS,
+)
+from astrbot_plugin_hindsight_memory.delivery import DeliveryState
+from astrbot_plugin_hindsight_memory.hindsight_client import MAX_RECALLS
+from astrbot_plugin_hindsight_memory.hindsight_types import RetryLaterError
+from astrbot_plugin_hindsight_memory.lately import LINE_SECONDS, MAX_ANSWER_CHARS
+from astrbot_plugin_hindsight_memory.memory import (
     PROFILE_PENDING_SECONDS,
     PROFILE_SECONDS,
     REPEAT_SECONDS,
-    Breaker,
     ChatMemory,
 )
-from astrbot_plugin_hindsight_memory.memory_formatter import MAX_QUERY_UNITS, units
+from astrbot_plugin_hindsight_memory.query import MAX_QUERY_UNITS, units
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import (
@@ -61,6 +65,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.records: list[TurnRecord] = []
+        self.state = DeliveryState()
 
     async def add(self, turn: TurnRecord) -> None:
         self.records.append(turn)
@@ -199,7 +204,7 @@ class RecallTest(MemoryCase):
         self.memory = self.open(recall={"budget": "high", "max_tokens": 256})
         await self.recall()
         body = self.server.bodies[-1]
-        self.assertEqual((body["budget"], body["max_tokens"]), ("high", 256))
+        self.assertEqual((body["budget"], body["max_tokens"]), ("high", 4096))
         self.assertEqual(body["query_timestamp"], "2026-03-04T12:30:05+00:00")
 
     async def test_results_of_another_chat_are_never_shown(self) -> None:
@@ -327,14 +332,40 @@ class PreviousWordsTest(MemoryCase):
         await self.recall("真的？")
         self.assertEqual(self.queries()[1:], ["我在想喝什么茶好呢 为什么？", "为什么？ 真的？"])
 
-    async def test_nobody_elses_and_no_other_chats(self) -> None:
+    async def test_no_other_chats(self) -> None:
         assert self.state.hasher
         other = scope_of(group_origin("70002"), self.state.hasher)
         await self.recall("秘密的话", self.group)
-        await self.recall("谁？", self.group, speaker=BEN)
         await self.recall("谁？", self.private)
         await self.recall("谁？", other)
-        self.assertEqual(self.queries()[1:], ["谁？"] * 3)
+        self.assertEqual(self.queries()[1:], ["谁？"] * 2)
+
+    async def test_the_line_just_before_in_a_group(self) -> None:
+        await self.recall("周五去望京吃火锅吧", self.group)
+        await self.recall("谁去？", self.group, speaker=BEN)
+        await self.recall("几点？", self.group, speaker=BEN)
+        self.assertEqual(self.queries()[1:], ["周五去望京吃火锅吧 谁去？", "谁去？ 几点？"])
+
+    async def test_never_a_line_of_whoever_opted_out(self) -> None:
+        await self.recall("周五去望京吃火锅吧", self.group)
+        await self.recall("我有个秘密要说", self.group, speaker=BEN, private_to_speaker=True)
+        said = self.message("我有个秘密要说", self.group, speaker=BEN, private_to_speaker=True)
+        await self.memory.remember([said], "什么秘密", NOW)
+        await self.recall("谁？", self.group)
+        await self.recall("啥？", self.group, speaker=BEN)
+        self.assertEqual(self.queries()[2:], ["周五去望京吃火锅吧 谁？", "谁？ 啥？"])
+
+    async def test_end_of_the_last_answer(self) -> None:
+        await self.memory.remember([self.message("周五吃什么")], "长" * 200 + "去望京吧", NOW)
+        await self.recall("几点？")
+        self.assertEqual(self.queries(), ["长" * (MAX_ANSWER_CHARS - 4) + "去望京吧 几点？"])
+
+    async def test_nothing_that_was_said_while_the_memory_was_off(self) -> None:
+        self.state.switch(self.private, on=False)
+        await self.memory.remember([self.message("秘密的话")], "秘密的回答", NOW)
+        self.state.switch(self.private, on=True)
+        await self.recall("谁？")
+        self.assertEqual(self.queries(), ["谁？"])
 
     async def test_two_unknown_people_are_not_one(self) -> None:
         assert self.state.hasher
@@ -358,18 +389,68 @@ class PreviousWordsTest(MemoryCase):
         self.assertEqual(self.queries(), ["小明喜欢茶 对吗？", "对吗？ 小明喜欢咖啡"])
 
     async def test_number_of_remembered_people_is_bounded(self) -> None:
-        self.enterContext(mock.patch.object(recent_module, "MAX_ENTRIES", 1))
+        self.enterContext(mock.patch.object(lately_module, "MAX_PEOPLE", 1))
         await self.recall("先说的话", self.group)
         await self.recall("后说的话", self.group, speaker=BEN)
         await self.recall("谁？", self.group)
-        self.assertEqual(self.queries()[2], "谁？")
+        self.assertEqual(self.queries()[2], "后说的话 谁？")
+
+
+class LatelyTest(MemoryCase):
+    """What the server knows nothing of yet is found here, without a further request."""
+
+    CAT = "我的猫叫年糕，今年三岁"
+
+    async def say(self, words: str, scope: Scope | None = None, **changes: Any) -> None:
+        await self.memory.remember([self.message(words, scope, **changes)], "好的", NOW)
+
+    async def test_what_shares_words_with_the_query_joins(self) -> None:
+        await self.say(self.CAT)
+        await self.say("周五去望京吃火锅")
+        results = recall_results("小明喜欢茶", scope=self.private)
+        self.server.script.append(reply(content=results))
+        block = await self.recall("还记得我的猫叫什么名字吗")
+        self.assertIn(f"\n- 小明#3fa2c1: {self.CAT}\n", block)
+        self.assertIn("- 小明喜欢茶", block)
+        self.assertNotIn("火锅", block)
+        self.assertEqual(len(self.server.requests), 1)
+        found = await self.memory.search(self.private, "我的猫叫什么", NOW)
+        self.assertEqual([m.mentioned_at for m in found], [NOW])
+
+    async def test_no_other_chat_and_nothing_that_is_not_stored(self) -> None:
+        await self.say(self.CAT, self.group)
+        await self.say(self.CAT, private_to_speaker=True)
+        self.assertEqual(await self.recall("还记得我的猫叫什么名字吗"), "")
+
+    async def test_once_the_server_knows_it_too(self) -> None:
+        await self.say(self.CAT)
+        line = f"小明#3fa2c1 (2026-03-04T12:30:05+00:00): {self.CAT}"
+        self.server.script.append(reply(content=recall_results(line, scope=self.private)))
+        block = await self.recall("还记得我的猫叫什么名字吗")
+        self.assertEqual(block.count("年糕"), 1)
+
+    async def test_not_for_long_unless_nothing_can_be_sent(self) -> None:
+        await self.say(self.CAT)
+        self.clock.now += LINE_SECONDS + 1
+        self.assertEqual(await self.recall("还记得我的猫叫什么名字吗"), "")
+        self.turns.state = DeliveryState(stopped="payment_required")
+        self.assertIn(self.CAT, await self.recall("还记得我的猫叫什么名字吗"))
+
+    async def test_gone_with_what_is_forgotten(self) -> None:
+        for scope in (self.private, self.group):
+            await self.say(self.CAT, scope)
+        self.memory.forget_chat(self.private)
+        self.assertEqual(await self.recall("还记得我的猫叫什么名字吗"), "")
+        self.assertIn(self.CAT, await self.recall("还记得我的猫叫什么名字吗", self.group))
+        self.memory.forget_talk()
+        self.assertEqual(await self.recall("还记得我的猫叫什么名字吗", self.group), "")
 
 
 class OutageTest(MemoryCase):
     """An outage costs a few deadlines, then nothing; afterwards all goes on by itself."""
 
     def setUp(self) -> None:
-        self.enterContext(mock.patch.object(memory_module, "BREAKER_PAUSE_SECONDS", 0.0))
+        self.enterContext(mock.patch.object(breaker_module, "BREAKER_PAUSE_SECONDS", 0.0))
         self.probes: list[bool] = []
 
     def break_server(
@@ -431,6 +512,33 @@ class OutageTest(MemoryCase):
         await self.fail_recalls(BREAKER_FAILURES * 2)
         self.assertEqual(self.memory.breaker.state, "closed")
 
+    async def test_a_server_that_asks_to_wait_fails_once_and_is_left_alone(self) -> None:
+        self.server.script.append(reply(429, retry_after="60"))
+        await self.fail_recalls(BREAKER_FAILURES * 2)
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.assertEqual(self.memory.figures.failures, {"rate_limited": BREAKER_FAILURES * 2})
+
+    async def test_a_trial_that_was_not_sent_leaves_it_half_open(self) -> None:
+        self.memory.breaker.state = "half_open"
+        self.server.script.append(reply(503, retry_after="60"))
+        with self.assertRaises(RetryLaterError):
+            await self.memory.search(self.private, "tea", NOW)
+        await self.fail_recalls(1)
+        self.assertEqual(self.memory.breaker.state, "half_open")
+
+    async def test_a_wait_in_our_own_line_is_no_failure_of_the_server(self) -> None:
+        self.server.gate.clear()
+        others = [self.memory.start_recall(self.message()) for _ in range(MAX_RECALLS)]
+        await until(lambda: self.server.waiting == MAX_RECALLS)
+        patient, self.memory = self.memory, self.open(deadline=0.01)
+        await self.fail_recalls(BREAKER_FAILURES)
+        self.assertEqual(self.memory.figures.failures, {"busy_here": BREAKER_FAILURES})
+        self.assertEqual(self.memory.breaker.state, "closed")
+        self.server.gate.set()
+        await asyncio.gather(*(one for one in others if one))
+        self.assertEqual(patient.figures.recalls, MAX_RECALLS)
+
     async def test_silent_server_opens_it_and_fails_the_probe(self) -> None:
         self.enterContext(mock.patch.object(memory_module, "PROBE_SECONDS", 0.01))
         self.memory = self.open(deadline=0.01)
@@ -486,72 +594,6 @@ class OutageTest(MemoryCase):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         self.assertEqual(self.memory.breaker.state, "closed")
-
-
-class BreakerTest(unittest.IsolatedAsyncioTestCase):
-    """The pauses between probes, seen through the injected sleep."""
-
-    async def asyncSetUp(self) -> None:
-        self.pauses: list[float] = []
-        self.answers: list[bool] = []
-        clock = Clock()
-        clock.sleeper = self.sleep
-        self.breaker = Breaker(self.probe, clock)
-        self.addAsyncCleanup(self.breaker.aclose)
-
-    async def probe(self) -> bool:
-        return self.answers.pop(0)
-
-    async def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        await asyncio.sleep(0)
-
-    async def open(self, *answers: bool) -> None:
-        self.answers = [*answers]
-        for _ in range(BREAKER_FAILURES):
-            self.breaker.enter()
-            self.breaker.failed()
-        await until(lambda: self.breaker.state == "half_open")
-
-    async def test_pauses_double_up_to_the_longest(self) -> None:
-        await self.open(*[False] * 8, True)
-        expected = [min(BREAKER_PAUSE_SECONDS * 2**n, BREAKER_MAX_PAUSE_SECONDS) for n in range(9)]
-        self.assertEqual(self.pauses, expected)
-
-    async def test_failed_trial_doubles_and_success_resets(self) -> None:
-        await self.open(True)
-        self.answers = [True, True]
-        self.assertTrue(self.breaker.enter())
-        self.breaker.failed()
-        await until(lambda: self.breaker.state == "half_open")
-        self.assertEqual(self.pauses, [BREAKER_PAUSE_SECONDS, BREAKER_PAUSE_SECONDS * 2])
-        self.assertTrue(self.breaker.enter())
-        self.breaker.succeeded()
-        await self.open(True)
-        self.assertEqual(self.pauses[2:], [BREAKER_PAUSE_SECONDS])
-
-    async def test_late_failures_of_earlier_recalls_open_it_once(self) -> None:
-        await self.open(True)
-        self.breaker.failed()
-        self.assertEqual(self.breaker.state, "half_open")
-        self.assertEqual(len(self.pauses), 1)
-
-    async def test_closing_ends_the_probe(self) -> None:
-        asked = asyncio.Event()
-
-        async def endless() -> bool:
-            asked.set()
-            return await asyncio.get_running_loop().create_future()
-
-        clock = Clock()
-        clock.sleeper = self.sleep
-        breaker = Breaker(endless, clock)
-        for _ in range(BREAKER_FAILURES):
-            breaker.failed()
-        await asked.wait()
-        await breaker.aclose()
-        self.assertEqual(breaker.state, "open")
-        self.assertEqual(len(asyncio.all_tasks()), 1)
 
 
 class RememberTest(MemoryCase):
@@ -679,7 +721,7 @@ class ForgetChatTest(MemoryCase):
         self.assertIsNotNone(self.memory.report(self.group))
         await self.recall("为什么？")
         await self.recall("为什么？", self.group)
-        self.assertEqual(self.queries()[2:], ["为什么？", "我在想喝什么茶好呢 为什么？"])
+        self.assertEqual(self.queries()[2:], ["为什么？", "我在想喝什么茶好呢 好的 为什么？"])
         for scope in (self.private, self.group):
             await self.memory.remember([self.message(LONG, scope)], "好的", NOW)
         chats = [record.chat for record in self.turns.records]

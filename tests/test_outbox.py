@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import unittest
 from collections.abc import Sequence
@@ -16,14 +19,17 @@ from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
+from astrbot_plugin_hindsight_memory import outbox_file as outbox_file_module
 from astrbot_plugin_hindsight_memory.outbox import (
     DATABASE_FILE,
     MAX_WINDOW_CHARS,
+    UNREADABLE,
     Outbox,
     OutboxFigures,
     Window,
     outbox_exists,
 )
+from astrbot_plugin_hindsight_memory.outbox_file import VERSION, NewerFileError
 from astrbot_plugin_hindsight_memory.transcript import (
     Document,
     Header,
@@ -432,6 +438,21 @@ class CountsTest(OutboxCase):
         self.assertEqual((await self.figures()).aside, {})
         self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
 
+    async def test_aside_windows_come_back_as_young_ones(self) -> None:
+        await self.add("1", urgent=True)
+        await self.outbox.set_aside(await self.next(), "rejected")
+        await self.outbox.age(1000, limit=100)
+        await self.outbox.retry_aside()
+        self.assertEqual(await self.outbox.age(60, limit=100), 0)
+        self.assertEqual(await self.outbox.age(60, limit=100), 1)
+
+    async def test_set_aside_after_it_has_gone(self) -> None:
+        await self.add("1", urgent=True)
+        window = await self.next()
+        await self.outbox.delivered(window, day=DAY)
+        await self.outbox.set_aside(window, "rejected")
+        self.assertEqual((await self.figures()).aside, {})
+
     async def test_figures_survive_a_restart(self) -> None:
         await self.add("1", urgent=True)
         await self.outbox.delivered(await self.next(), day=DAY)
@@ -457,6 +478,16 @@ class BoundsTest(OutboxCase):
         await self.add("2", chat=B)
         await self.outbox.seal()
         self.assertEqual(await self.drain(), ["2"])
+
+    async def test_windows_set_aside_count(self) -> None:
+        self.enterContext(mock.patch.object(outbox_module, "MAX_WINDOWS", 3))
+        for n in range(6):
+            await self.add(str(n), urgent=True)
+            if n % 2 == 0:
+                await self.outbox.set_aside(await self.next(), "rejected")
+        figures = await self.figures()
+        self.assertEqual(figures.waiting + sum(figures.aside.values()), 3)
+        self.assertEqual(figures.dropped, 3)
 
     async def test_age_is_running_time(self) -> None:
         await self.add("old", urgent=True)
@@ -554,6 +585,45 @@ class FilesTest(OutboxCase):
             await outbox.add([turn_of()])
 
 
+class OtherReaderTest(unittest.TestCase):
+    """Another program looks into the file, as a backup or a curious operator does."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = self.folder / DATABASE_FILE
+
+    def write(self, process: subprocess.Popen[str], text: str) -> None:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{text}\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "committed\n")
+
+    def count(self) -> int:
+        """Reads like any client of SQLite, which clears the log away if it was the last one."""
+        with contextlib.closing(sqlite3.connect(self.path)) as db:
+            (number,) = db.execute("SELECT COUNT(*) FROM turns").fetchone()
+            return int(number)
+
+    def test_a_reader_and_a_kill_take_no_commit_away(self) -> None:
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("outbox_writer.py")),
+            str(self.folder),
+        ]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process = self.enterContext(subprocess.Popen(command, **pipes))
+        self.addCleanup(process.kill)
+        for number in range(1, 4):
+            self.write(process, str(number))
+            self.assertEqual(self.count(), number)
+        for number in range(4, 6):
+            self.write(process, str(number))
+        process.kill()
+        process.wait()
+        self.assertEqual(self.count(), 5)
+
+
 class CorruptTest(OutboxCase):
     async def test_garbage_is_kept_and_replaced(self) -> None:
         garbage = b"this is no database " * 500
@@ -576,6 +646,21 @@ class CorruptTest(OutboxCase):
             self.assertEqual((self.folder / name).read_bytes(), content)
         self.assertEqual(len(names), 2)
 
+    async def test_answer_for_the_old_file_does_nothing_to_the_new_one(self) -> None:
+        await self.add("old", urgent=True)
+        old = await self.next()
+        await self.outbox.aclose()
+        self.path.write_bytes(b"garbage " * 500)
+        self.outbox = self.open()
+        await self.add("new", urgent=True)
+        new = await self.next()
+        await self.outbox.delivered(old, day=DAY)
+        await self.outbox.set_aside(old, "rejected")
+        await self.outbox.renew_operation(old)
+        await self.outbox.seal([old.document_id])
+        self.assertEqual(await self.next(), new)
+        self.assertEqual((await self.figures()).sent, 0)
+
     async def test_write_ahead_log_is_kept_beside_it(self) -> None:
         """Turns that are only in the log can still be rescued."""
         await self.add("needle")  # by a run that never closed its database
@@ -597,6 +682,192 @@ class CorruptTest(OutboxCase):
                 await outbox.add([turn_of(urgent=True)])
                 self.assertIsNotNone(await outbox.next_window())
                 self.assertTrue((await outbox.figures(day=DAY)).moved_aside)
+
+
+class VersionTest(OutboxCase):
+    """Files of other versions of the plugin."""
+
+    SCHEMA_0_1_0 = """
+    CREATE TABLE windows (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, position REAL NOT NULL, state TEXT NOT NULL,
+        chat TEXT NOT NULL, document_id TEXT NOT NULL, operation_id TEXT NOT NULL,
+        header TEXT NOT NULL, turns INTEGER NOT NULL, chars INTEGER NOT NULL, uptime REAL NOT NULL,
+        tried INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX windows_by_state ON windows (state, position, id, chat);
+    CREATE INDEX windows_by_chat ON windows (chat, state);
+    CREATE TABLE turns (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        window INTEGER NOT NULL REFERENCES windows (id) ON DELETE CASCADE,
+        lines TEXT NOT NULL
+    );
+    CREATE INDEX turns_by_window ON turns (window);
+    CREATE TABLE erasures (
+        chat TEXT PRIMARY KEY, tags TEXT NOT NULL, profile TEXT NOT NULL, documents TEXT NOT NULL,
+        whole INTEGER NOT NULL
+    );
+    CREATE TABLE figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
+    """
+    HEADER = json.dumps({"tags": ["t"], "context": "c", "timestamp": AT, "metadata": {"k": "v"}})
+
+    def write_0_1_0(self) -> None:
+        """Windows of which one was split, so that their order is not that of their rows."""
+        db = sqlite3.connect(self.path)
+        db.executescript(self.SCHEMA_0_1_0)
+        for row_id, position, state, texts in (
+            (1, 1.0, "aside", ["refused"]),
+            (3, 3.0, "sealed", ["4"]),
+            (4, 2.0, "sealed", ["1", "2"]),
+            (5, 2.5, "sealed", ["3"]),
+            (6, 6.0, "open", ["5"]),
+        ):
+            self.write_window(db, row_id, (position, state), texts)
+        db.execute("INSERT INTO erasures VALUES (?, '[\"t\"]', 'p', '[\"d1\", \"d2\"]', 1)", (B,))
+        db.executemany(
+            "INSERT INTO figures VALUES (?, ?)", [("uptime", 60.0), ("sent", 7.0), ("dropped", 2.0)]
+        )
+        db.commit()
+        db.close()
+
+    def write_window(
+        self, db: sqlite3.Connection, row_id: int, values: tuple[float, str], texts: list[str]
+    ) -> None:
+        position, state = values
+        db.execute(
+            "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?, 50, 0, 1, ?)",
+            (
+                *(row_id, position, state, A, f"doc{row_id}", f"op{row_id}", self.HEADER),
+                *(len(texts), "rejected" if state == "aside" else ""),
+            ),
+        )
+        for text in texts:
+            lines = [
+                {"pseudonym": "#0a0b0c", "text": f"Ann#0a0b0c ({AT}): {text}"},
+                {"pseudonym": "", "text": f"Bot ({AT}): yes"},
+            ]
+            db.execute(
+                "INSERT INTO turns (window, lines) VALUES (?, ?)", (row_id, json.dumps(lines))
+            )
+
+    async def test_file_of_the_first_version(self) -> None:
+        self.write_0_1_0()
+        window = await self.next()
+        self.assertEqual((window.document_id, window.operation_id), ("doc4", "op4"))
+        self.assertEqual(window.header, Header(("t",), "c", AT, {"k": "v"}))
+        self.assertEqual(len(window.turns[0]), 2)
+        figures = await self.figures()
+        self.assertEqual((figures.open_turns, figures.waiting, figures.sent), (1, 3, 7))
+        self.assertEqual((figures.aside, figures.dropped), ({"rejected": 1}, 2))
+        expected = Erasure(B, ("t",), "p", ("d1", "d2"), whole=True)
+        self.assertEqual(await self.outbox.erasures(), [expected])
+        self.assertEqual(await self.outbox.age(50, limit=100), 3, "their age counts on")
+
+    async def test_order_of_the_first_version(self) -> None:
+        self.write_0_1_0()
+        self.assertEqual(await self.add("6"), [False])
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5", "6"])
+        await self.outbox.retry_aside()
+        self.assertEqual(await self.drain(), ["refused"])
+
+    async def test_opened_a_second_time(self) -> None:
+        self.write_0_1_0()
+        before = await self.next()
+        again = self.open()
+        self.assertEqual(await again.next_window(), before)
+
+    async def test_change_of_the_file_happens_as_a_whole_or_not(self) -> None:
+        self.write_0_1_0()
+        broken = outbox_file_module._COPY_OLD_TABLES + "SELECT broken;"
+        with (
+            mock.patch.object(outbox_file_module, "_COPY_OLD_TABLES", broken),
+            self.assertRaises(sqlite3.Error),
+        ):
+            await self.next()
+        self.assertEqual((await self.next()).document_id, "doc4")
+
+    async def test_file_of_a_later_version_is_refused_and_stays(self) -> None:
+        await self.add("1")
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.close()
+        before = self.path.read_bytes()
+        self.outbox = self.open()
+        with self.assertRaisesRegex(NewerFileError, "later version"):
+            await self.add("2")
+        await self.outbox.aclose()
+        self.assertEqual(self.path.read_bytes(), before)
+        self.assertEqual(
+            [path.name for path in self.folder.iterdir() if "corrupt" in path.name], []
+        )
+
+
+class UnreadableTest(OutboxCase):
+    """A row that cannot be read stops no other, and is set aside with a reason."""
+
+    async def spoil(self, column: str, value: str, text: str = "bad") -> None:
+        """Changes a row of a window, as a bug or another program might."""
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        where = "id = (SELECT window FROM turns WHERE lines LIKE ?)"
+        if column == "lines":
+            db.execute("UPDATE turns SET lines = ? WHERE lines LIKE ?", (value, f"%: {text}%"))
+        else:
+            db.execute(f"UPDATE windows SET {column} = ? WHERE {where}", (value, f"%: {text}%"))
+        db.commit()
+        db.close()
+        self.outbox = self.open()
+
+    SPOILT = (
+        ("header", "{"),
+        ("header", "[]"),
+        ("header", "{}"),
+        ("header", '{"tags": [], "context": "", "timestamp": "", "metadata": {}}'),
+        ("header", '{"tags": ["t"], "context": "", "timestamp": "", "metadata": 1}'),
+        ("header", '{"tags": null, "context": "", "timestamp": "", "metadata": {}}'),
+        ("document_id", ""),
+        ("lines", "not json"),
+        ("lines", "[1]"),
+        ("lines", '[{"words": "of a later version"}]'),
+        ("lines", "null"),
+    )
+
+    async def test_set_aside_and_the_rest_goes_on(self) -> None:
+        for number, (column, value) in enumerate(self.SPOILT, start=1):
+            with self.subTest(column=column, value=value):
+                await self.add(f"bad{number}", "good", urgent=True)
+                await self.spoil(column, value, f"bad{number}")
+                self.assertEqual(await self.drain(), ["good"])
+                self.assertEqual((await self.figures()).aside, {UNREADABLE: number})
+        await self.outbox.retry_aside()
+        self.assertIsNone(await self.outbox.next_window())
+        self.assertEqual((await self.figures()).aside, {UNREADABLE: len(self.SPOILT)})
+
+    async def test_what_may_be_anybodys_goes_with_whoever_goes(self) -> None:
+        await self.add("bad", urgent=True)
+        await self.add("good", urgent=True)
+        await self.spoil("header", "{")
+        self.assertEqual([words(one) for one in await self.outbox.windows(A)], [["good"]])
+        await self.outbox.edit_chat(WISH, list)
+        self.assertEqual(await self.drain(), ["good"])
+        self.assertEqual((await self.figures()).aside, {})
+
+    async def test_window_without_turns(self) -> None:
+        await self.add("bad", urgent=True)
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        db.execute("DELETE FROM turns")
+        db.commit()
+        db.close()
+        self.outbox = self.open()
+        self.assertIsNone(await self.outbox.next_window())
+
+    async def test_half_a_character_keeps_no_turn_from_the_disk(self) -> None:
+        await self.add("half \ud83d", urgent=True)
+        header = Header(("t",), "\udc00", AT, {})
+        await self.outbox.add([TurnRecord(A, header, turn_of().lines, urgent=True)])
+        self.assertEqual(await self.drain(), ["half ?", "hello"])
 
 
 class DiskFailureTest(OutboxCase):

@@ -22,8 +22,9 @@ from typing import Any
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.cleaning import BLOCK_CLOSE, BLOCK_OPEN
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
-from astrbot_plugin_hindsight_memory.memory_formatter import build_block, units
+from astrbot_plugin_hindsight_memory.memory_formatter import build_block
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.tokens import estimate_tokens
 from astrbot_plugin_hindsight_memory.transcript import Speaker, TurnRecord, build_item
 from fake_events import FakeEvent, at, part, quote, reader_of
 from hypothesis import given
@@ -155,7 +156,15 @@ class Cast:
         return self._word()
 
     def _written(self, raw: str) -> str:
-        shapes = ("{}", "@{}", "@小红({})", "（{}）", "[CQ:at,qq={}]", "<@{}>", "https://x.cn/{}/")
+        shapes: tuple[str, ...] = (
+            "{}",
+            "@{}",
+            "@小红({})",
+            "（{}）",
+            "[CQ:at,qq={}]",
+            "<@{}>",
+            "https://x.cn/{}/",
+        )
         if raw.isdecimal():
             shapes += ("qq{}", "{}号")
         return self.rng.choice(shapes).format(raw)
@@ -295,19 +304,21 @@ class MemoriesTest(unittest.TestCase):
 
     def check(self, memories: Any, limit: int, speaker: Speaker, language: Any) -> None:
         texts = Texts(language)
-        block, _ = build_block(
+        block = build_block(
             memories, texts=texts, timezone=NOW.tzinfo, max_tokens=limit, speaker=speaker
-        )
+        ).text
         if not block:
             return
-        self.assertLessEqual(units(block), limit)
+        self.assertLessEqual(estimate_tokens(block), limit)
         first, header, who, *lines, last = block.split("\n")
         self.assertEqual((first, header, last), (BLOCK_OPEN, texts("block_header"), BLOCK_CLOSE))
+        heads = [line for line in lines if not line.startswith("- ")]
+        self.assertIn(heads, ([], [NOW.date().isoformat()]))
+        lines = [line for line in lines if line.startswith("- ")]
         self.assertLessEqual(len(lines), len(memories))
         for line in (who, *lines):
             self.assert_harmless(line)
         for line in lines:
-            self.assertTrue(line.startswith("- "), line)
             self.assertLessEqual(len(line), MAX_LINE_CHARS)
 
     def assert_harmless(self, line: str) -> None:
@@ -323,14 +334,14 @@ class MemoriesTest(unittest.TestCase):
             for limit in (256, 512, 1024, 4096):
                 with self.subTest(language=language, limit=limit):
                     memories = [memory_of(f"{n}号：" + "小明喜欢 tea。" * 3) for n in range(500)]
-                    block, _ = build_block(
+                    block = build_block(
                         memories,
                         texts=Texts(language),
                         timezone=NOW.tzinfo,
                         max_tokens=limit,
                         speaker=Speaker("小明", "#0a0b0c"),
-                    )
-                    self.assertLessEqual(units(block), limit)
+                    ).text
+                    self.assertLessEqual(estimate_tokens(block), limit)
                     self.assertIn("0号", block)
 
 

@@ -9,7 +9,9 @@ import re
 import tempfile
 import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_args
 from unittest import mock
 
 import plugin  # noqa: F401
@@ -25,6 +27,7 @@ from astrbot_plugin_hindsight_memory.scope import (
     is_listed,
     write_private,
 )
+from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -189,7 +192,7 @@ class FolderTest(unittest.TestCase):
         self.salt = self.folder / SALT_FILE
         self.state = self.folder / STATE_FILE
 
-    def load(self, **named: bool) -> ScopeState:
+    def load(self, **named: Any) -> ScopeState:
         return ScopeState.load(self.folder, **named)
 
     def hasher(self) -> Hasher:
@@ -241,6 +244,39 @@ class SaltTest(FolderTest):
                 self.assertEqual(state.fingerprint, "")
                 self.assertEqual(self.salt.read_bytes(), content)
                 self.assertFalse(self.state.exists())
+
+    def test_file_without_permission_is_not_called_damaged(self) -> None:
+        ScopeState.load(self.folder)
+        for file, fault in (
+            (self.salt, StateFault.SALT_FORBIDDEN),
+            (self.state, StateFault.STATE_FORBIDDEN),
+        ):
+            before, read = file.read_bytes(), Path.read_text
+
+            def refuse(path: Path, *arguments: Any, file: Path = file, read: Any = read) -> str:
+                if path == file:
+                    raise PermissionError(13, "Permission denied")
+                return str(read(path, *arguments))
+
+            with self.subTest(fault), mock.patch.object(Path, "read_text", refuse):
+                state = ScopeState.load(self.folder)
+                self.assertEqual(state.fault, fault)
+                self.assertIsNone(state.hasher)
+                for language in get_args(Language):
+                    self.assertNotRegex(Texts(language)(fault), "删除|delete")
+            self.assertEqual(file.read_bytes(), before)
+        self.assertIsNone(ScopeState.load(self.folder).fault)
+
+    def test_switches_are_another_object_after_each_change(self) -> None:
+        state = ScopeState.load(self.folder)
+        scope = scope_of(private_origin(), state.hasher or HASHER)
+        seen = [state.switches]
+        state.switch(scope, on=False)
+        seen.append(state.switches)
+        state.opt(scope, "20001", out=True, everywhere=False)
+        seen.append(state.switches)
+        self.assertIs(seen[-1], state.switches)
+        self.assertEqual(len({id(one) for one in seen}), 3)
 
     def test_salt_that_is_a_folder(self) -> None:
         self.salt.mkdir()
@@ -436,10 +472,11 @@ class StateTest(FolderTest):
 
     def test_failed_pause_and_opt_out_change_nothing(self) -> None:
         _, state, one, _ = self.pausable()
-        for change in (
+        changes: tuple[Callable[[], object], ...] = (
             lambda: state.pause(one, 60),
             lambda: state.opt(one, "1", out=True, everywhere=False),
-        ):
+        )
+        for change in changes:
             with (
                 mock.patch("os.fsync", side_effect=OSError(28, "No space left")),
                 self.assertRaises(OSError),

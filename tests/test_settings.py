@@ -154,7 +154,8 @@ class ValuesTest(unittest.TestCase):
         self.assertEqual((tools.recall, tools.remember), (False, False))
 
     def test_group_that_is_no_group_becomes_defaults_with_one_warning(self) -> None:
-        for value in ("text", 3, [], True):
+        values: tuple[object, ...] = ("text", 3, [], True)
+        for value in values:
             with self.subTest(value=value):
                 settings = make_settings(recall=value)
                 self.assertEqual(settings.recall, make_settings().recall)

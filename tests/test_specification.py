@@ -30,6 +30,7 @@ from typing import Any
 
 import plugin
 from astrbot_plugin_hindsight_memory.bot_names import BotNames
+from astrbot_plugin_hindsight_memory.delivery import DeliveryState
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.scope import (
@@ -95,7 +96,7 @@ class Chat:
         with tempfile.TemporaryDirectory() as folder:
             write_private(Path(folder) / SALT_FILE, "00" * SALT_BYTES)
             state = ScopeState.load(Path(folder))
-        to_disk: Any = SimpleNamespace(add=self._add)
+        to_disk: Any = SimpleNamespace(add=self._add, state=DeliveryState())
         memory = ChatMemory(self._settings, state, client, to_disk, clock=self._clock)
         block = ""
         for turn in self._case["turns"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -10,7 +11,9 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import status as status_module
-from astrbot_plugin_hindsight_memory.memory import BREAKER_FAILURES, MemoryFigures
+from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
+from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
+from astrbot_plugin_hindsight_memory.memory import MemoryFigures
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
@@ -78,8 +81,26 @@ class StatusTest(CommandsCase):
             (reply(503), "overloaded"),
             (httpx.ConnectError("refused"), "unreachable"),
         ):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
+
+    async def test_the_way_to_the_server(self) -> None:
+        """What works all the same, but should be known, is told with its variable."""
+        for variable, value, key, more in (
+            (
+                "http_proxy",
+                "http://127.0.0.1:7890",
+                "proxy_used",
+                {"proxy": "http://127.0.0.1:7890"},
+            ),
+            ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
+        ):
+            with mock.patch.dict(os.environ, {variable: value}):
+                self.client = self.bank.client(api_base="http://example.com")
+            self.addAsyncCleanup(self.client.aclose)
+            self.build()
+            await self.expect_line(key, variable=variable, **more)
+            await self.expect_line("plain_http")
 
     async def test_slow_connection(self) -> None:
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.01))
@@ -188,6 +209,14 @@ class StatusTest(CommandsCase):
                 failures = f"{texts('server_error')} {BREAKER_FAILURES}"
                 self.assertIn(texts("status_failures", list=failures), lines)
 
+    async def test_work_that_was_begun_again(self) -> None:
+        self.workers.faults["delivery"] += 2
+        for language, answer in (await self.shown()).items():
+            texts = Texts(language)
+            told = texts("count", what=texts("worker_delivery"), number=2)
+            self.assertIn(texts("status_workers", list=told), answer.split("\n"))
+        self.assertEqual(json.loads(await self.status.report())["workers"], {"delivery": 2})
+
     async def test_no_secret_is_shown(self) -> None:
         self.build(api_key="hsk_secret")
         self.bank.otherwise = lambda _: reply(500, {"detail": "Traceback hsk_secret"})
@@ -218,9 +247,8 @@ class StatsTest(CommandsCase):
             await self.recall()
         self.bank.otherwise = answering
         for _ in range(2):
-            await self.memory.remember(
-                [self.message("我最喜欢喝的是绿茶")], "好的", self.message().at
-            )
+            said = self.message("我喜欢喝绿茶，不喜欢喝咖啡")
+            await self.memory.remember([said], "好的", said.at)
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         await self.delivery.flush()
@@ -253,7 +281,7 @@ class StatsTest(CommandsCase):
 
     async def test_server_that_fails(self) -> None:
         for answer, key in ((reply(401), "unauthorized"), (reply(503), "overloaded")):
-            self.bank.fail(lambda answer=answer: answer)
+            self.bank.fail(answer)
             for language in LANGUAGES:
                 texts = Texts(language)
                 with self.subTest(key=key, language=language):
@@ -332,7 +360,7 @@ class ReportTest(CommandsCase):
         await self.recall()
         await self.delivery.add(turn_of())
         content = json.loads(await self.report())
-        self.assertEqual(content["plugin"], status_module.VERSION)
+        self.assertEqual(content["plugin"], VERSION)
         self.assertEqual((content["astrbot"], content["hindsight"]), ("4.29.3", "1.1.0"))
         self.assertEqual(content["settings"]["recall"]["max_tokens"], 1024)
         self.assertEqual(content["skips"], {"no_words": 1})

@@ -19,14 +19,16 @@ from typing import Any
 
 import httpx
 import plugin
+from astrbot_plugin_hindsight_memory.clock import Clock
 from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
-from astrbot_plugin_hindsight_memory.memory import ChatMemory, Message
+from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Hasher, Scope, ScopeState
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import Message
 from rig.running import Running
 
 from bench.dialogue import Chat, Question, Turn
@@ -100,7 +102,7 @@ class Player(Running):
         self._settings = _settings(
             api_base=server.url, api_key=server.api_key, bank_id=server.bank, recall=recall
         )
-        self._now = 0.0
+        self._clock = _Clock()
 
     async def _start(self) -> None:
         retain = self._settings.retain
@@ -109,7 +111,7 @@ class Player(Running):
             api_base=self._server.url,
             api_key=self._server.api_key,
             bank_id=self._server.bank,
-            clock=time.monotonic,
+            clock=self._clock,
             transport=self._wire,
         )
         self._exits.push_async_callback(client.aclose)
@@ -119,16 +121,13 @@ class Player(Running):
             client,
             idle_seconds=retain.idle_seconds,
             daily_chars=retain.daily_chars,
-            monotonic=lambda: self._now,
-            today=lambda: _DAY,
+            clock=self._clock,
             random=random.random,
             logger=logging.getLogger("bench"),
         )
         self._exits.push_async_callback(self._delivery.aclose)
         state = ScopeState.load(self._folder)
-        self._memory = ChatMemory(
-            self._settings, state, client, self._delivery, monotonic=lambda: self._now
-        )
+        self._memory = ChatMemory(self._settings, state, client, self._delivery, clock=self._clock)
         self._exits.push_async_callback(self._memory.aclose)
         await self._delivery.start()
 
@@ -138,7 +137,7 @@ class Player(Running):
             for turn, following in zip(chat.turns, [*chat.turns[1:], None], strict=True):
                 await self._remember(chat, turn)
                 same_day = following is not None and following.at.date() == turn.at.date()
-                self._now += PAUSE if same_day else NIGHT
+                self._clock.now += PAUSE if same_day else NIGHT
                 await self._delivery.step()
         await self._deliver()
 
@@ -151,7 +150,7 @@ class Player(Running):
             turn = Turn(at, question.speaker, before.words, before.answer)
             await self._recall(_message(chat, turn.speaker, turn.words, turn.at))
             await self._remember(chat, turn)
-            self._now += PAUSE
+            self._clock.now += PAUSE
         found = await self._recall(_message(chat, question.speaker, question.words, question.at))
         if before:
             await self._outbox.drop_chat(scope.chat)
@@ -177,8 +176,26 @@ class Player(Running):
             await self._delivery.flush()
             if not (await self._outbox.figures(day=_DAY)).waiting:
                 return
-            self._now += NIGHT
+            self._clock.now += NIGHT
         raise AssertionError(f"the server does not take the turns: {self._delivery.state}")
+
+
+class _Clock(Clock):
+    """Time that passes as the dialogues say.
+
+    Attributes:
+        now: Monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def today(self) -> str:
+        return _DAY
 
 
 class _Wire(httpx.AsyncHTTPTransport):

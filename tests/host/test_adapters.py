@@ -22,7 +22,7 @@ import plugin  # noqa: E402
 from astrbot_plugin_hindsight_memory.bot_names import BotNames  # noqa: E402
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory import ChatMemory  # noqa: E402
-from astrbot_plugin_hindsight_memory.memory_formatter import build_query  # noqa: E402
+from astrbot_plugin_hindsight_memory.query import build_query  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
 from astrbot_plugin_hindsight_memory.transcript import Message, TurnRecord  # noqa: E402
