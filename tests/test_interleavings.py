@@ -22,7 +22,7 @@ from unittest import mock
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory.archive import Archive, SourceLine
-from astrbot_plugin_hindsight_memory.erasure import Eraser
+from astrbot_plugin_hindsight_memory.erasure import BACKGROUND_PAUSE_SECONDS, Eraser
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     HindsightError,
     RequestRejectedError,
@@ -106,6 +106,8 @@ class Interleavings(RuleBasedStateMachine):
         self.loop.set_default_executor(AtOnce())
         self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock()
+        self.clock.sleeper = self.sleep
+        self.rest = asyncio.Event()
         self.bank = FakeBank()
         self.bank.slow = True
         self.said: list[Expected] = []
@@ -152,6 +154,13 @@ class Interleavings(RuleBasedStateMachine):
         self.tasks.clear()
         await self.delivery.aclose()
         await self.client.aclose()
+
+    async def sleep(self, seconds: float) -> None:
+        """The background waits until it is let go on."""
+        self.clock.now += seconds
+        if seconds == BACKGROUND_PAUSE_SECONDS:
+            await self.rest.wait()
+        await asyncio.sleep(0)
 
     async def some_time(self) -> None:
         self.clock.now += 1.0
@@ -285,6 +294,18 @@ class Interleavings(RuleBasedStateMachine):
         self.bank.running.update(self.bank.queue)
 
     @rule()
+    def cancelled_one_is_written(self) -> None:
+        for entry in self.bank.records.values():
+            if entry["status"] == "cancelled":
+                self.bank._write(entry["item"])
+
+    @rule()
+    def background_round(self) -> None:
+        self.rest.set()
+        self.run(self.settled())
+        self.rest.clear()
+
+    @rule()
     def deliver(self) -> None:
         self.clock.now += 200.0
 
@@ -338,6 +359,7 @@ class Interleavings(RuleBasedStateMachine):
         """Everything becomes well, and all that waits is done."""
         self.bank.heal()
         self.bank.gate.set()
+        self.rest.set()
         for expected, record in self.running:
             self.said.append(expected)
             await self.delivery.add(record)

@@ -849,7 +849,7 @@ class UnreadableTest(OutboxCase):
         await self.add("good", urgent=True)
         await self.spoil("header", "{")
         self.assertEqual([words(one) for one in await self.outbox.windows(A)], [["good"]])
-        await self.outbox.edit_chat(WISH, list)
+        await self.outbox.edit_chat(WISH, list, ())
         self.assertEqual(await self.drain(), ["good"])
         self.assertEqual((await self.figures()).aside, {})
 
