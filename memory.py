@@ -207,13 +207,13 @@ class ChatMemory:
             self.figures.repeated += 1
             return
         said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said.append(Utterance(first.bot, answered_at, answer))
+        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
             first.scope.chat,
             header,
-            turn_lines([one for one in said if one.text], first.speaker),
+            turn_lines(said, first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
         )
