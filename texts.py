@@ -508,6 +508,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "This memory stands on the lines below. All of them: /hindsight forget {number} all; "
         "only some: /hindsight forget {number} 1,2",
     ),
+    "forget_more": (
+        "它还来自另外 {number} 份聊天记录：先忘掉上面的，再用 /hindsight list 找到它继续。",
+        "It stands on {number} more documents: forget these lines first, then find it with "
+        "/hindsight list and go on.",
+    ),
     "forgotten": (
         "已忘掉 {lines} 行，并删除由它们得出的记忆：",
         "Forgot {lines} lines and what was concluded from them:",
