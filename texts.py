@@ -622,6 +622,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_disconnected": ("连接：{problem}", "Connection: {problem}"),
     "status_chat": ("本聊天：{kind}，记忆{switch}", "This chat: {kind}, memory {switch}"),
+    "status_erasing": (
+        "正在删除本聊天的记忆，删完之前新的内容先留在本机",
+        "Memories of this chat are being erased; what is new waits here until that is done",
+    ),
     "kind_private": ("私聊", "private"),
     "kind_group": ("群聊", "group"),
     "default": ("默认值", "default"),

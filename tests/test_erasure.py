@@ -296,8 +296,10 @@ class RememberTest(ErasureCase):
             self.assertEqual(
                 await self.ask(f"remember {ABOUT_TEA}", language=language), texts("erasing")
             )
+            self.assertIn(texts("status_erasing"), await self.ask("status", language=language))
         await self.in_the_end()
         self.assertEqual(self.texts(), [])
+        self.assertNotIn(Texts("zh")("status_erasing"), await self.ask("status"))
 
 
 class ServerTest(ErasureCase):
