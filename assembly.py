@@ -24,6 +24,7 @@ from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
@@ -44,6 +45,7 @@ class Parts:
         outbox: The turns that wait.
         delivery: The sending of turns.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
@@ -58,6 +60,7 @@ class Parts:
     outbox: Outbox
     delivery: Delivery
     memory: ChatMemory
+    people: People
     status: Status
     commands: Commands
     tools: ModelTools
@@ -170,6 +173,7 @@ def assemble(
         outbox,
         delivery,
         memory,
+        People(folder, state.hasher, logger),
         status,
         commands,
         tools,

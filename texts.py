@@ -101,6 +101,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_forward": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
+    "mark_reply_lost": ("[引用]", "[quoting]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
     "mark_key": ("[密钥已隐藏]", "[key removed]"),
     "mark_password": ("[密码已隐藏]", "[password removed]"),

@@ -30,7 +30,8 @@ from astrbot_plugin_hindsight_memory.delivery import (
     Delivery,
 )
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Erasure, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.wishes import Erasure
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
 A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
@@ -866,10 +867,12 @@ class EraseTest(DeliveryCase):
     async def test_edited(self) -> None:
         await self.everywhere()
         await self.delivery.edit_chat(self.WISH, lambda lines: [lines[0]])
-        self.assertEqual(await self.delivery.edit_chat(self.WISH, list), 0)
+        edited = await self.delivery.edit_chat(self.WISH, list)
+        self.assertEqual(edited.waiting, 0)
         self.assertEqual({len(one.lines) for one in await self.delivery.waiting(A)}, {1})
         self.assertEqual({len(one.lines) for one in await self.delivery.waiting(B)}, {2})
-        self.assertEqual(await self.delivery.edit_chat(self.WISH, lambda _: []), 4)
+        edited = await self.delivery.edit_chat(self.WISH, lambda _: [])
+        self.assertEqual(edited.waiting, 4)
         self.assertEqual(await self.waiting(), [])
 
     async def test_dropped_while_a_commit_is_under_way(self) -> None:

@@ -14,7 +14,7 @@ from astrbot_plugin_hindsight_memory import status as status_module
 from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
 from astrbot_plugin_hindsight_memory.memory import MemoryFigures
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
@@ -86,7 +86,7 @@ class StatusTest(CommandsCase):
 
     async def test_the_way_to_the_server(self) -> None:
         """What works all the same, but should be known, is told with its variable."""
-        for variable, value, key, more in (
+        table: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
             (
                 "http_proxy",
                 "http://127.0.0.1:7890",
@@ -94,7 +94,8 @@ class StatusTest(CommandsCase):
                 {"proxy": "http://127.0.0.1:7890"},
             ),
             ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
-        ):
+        )
+        for variable, value, key, more in table:
             with mock.patch.dict(os.environ, {variable: value}):
                 self.client = self.bank.client(api_base="http://example.com")
             self.addAsyncCleanup(self.client.aclose)
