@@ -18,7 +18,7 @@ from typing import Any
 from .clock import Clock
 from .outbox import Edit, Outbox
 from .outbox_file import NewerFileError
-from .transcript import Document, Line, TurnRecord
+from .transcript import Document, TurnRecord
 from .wishes import Edited, Erasure
 
 MAX_UNSAVED_TURNS = 1000
@@ -174,22 +174,22 @@ class Intake:
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         async with self._saving:
+            before = len(self._unsaved)
+            self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
+            dropped = before - len(self._unsaved)
             await self._outbox.take_in_files()
-            ours = [turn for turn in self._unsaved if turn.chat == erasure.chat]
-            dropped = await self._outbox.drop_chat(erasure)
-            self._unsaved = deque(turn for turn in self._unsaved if turn not in ours)
-            return dropped + len(ours)
+            return dropped + await self._outbox.drop_chat(erasure)
 
     async def edit_chat(
-        self, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
     ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
+            lines = sum(len(turn.lines) for turn in self._unsaved)
+            self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
+            gone = lines - sum(len(turn.lines) for turn in self._unsaved)
             await self._outbox.take_in_files()
-            kept = [(t, edit(t.lines)) for t in self._unsaved if t.chat == erasure.chat]
             edited = await self._outbox.edit_chat(erasure, edit, documents)
-            self._unsaved = deque(_edited(self._unsaved, kept))
-            gone = sum(len(turn.lines) - len(lines) for turn, lines in kept)
             return replace(edited, waiting=edited.waiting + gone)
 
     async def waiting(self, chat: str) -> list[Document]:
@@ -283,11 +283,9 @@ class Intake:
             self._logger.error("lost turns that neither disk nor memory took: %d", self.lost)
 
 
-def _edited(
-    turns: Iterable[TurnRecord], kept: Sequence[tuple[TurnRecord, list[Line]]]
-) -> Iterator[TurnRecord]:
-    """The same turns, some with the lines that stay, if any do."""
+def _edited(turns: Iterable[TurnRecord], chat: str, edit: Edit) -> Iterator[TurnRecord]:
+    """The same turns, those of a chat with the lines that stay, if any do."""
     for turn in turns:
-        lines = next((lines for one, lines in kept if one is turn), turn.lines)
+        lines = tuple(edit(turn.lines)) if turn.chat == chat else turn.lines
         if lines:
-            yield replace(turn, lines=tuple(lines))
+            yield replace(turn, lines=lines)
