@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -12,7 +13,7 @@ import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.archive import SourceLine
 from astrbot_plugin_hindsight_memory.erasure import LATE_ROUNDS, Removed
-from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from astrbot_plugin_hindsight_memory.transcript import Message, TurnRecord
 from commands_case import BEN, CAT, CAT_ANSWER, LANGUAGES, TEA, CommandsCase
 from support import ANN, NOW, reply, until
@@ -306,7 +307,8 @@ class ServerTest(ErasureCase):
     async def test_key_that_may_not_see_the_queue(self) -> None:
         """What is stored is deleted all the same, and the chat goes on."""
         self.bank.fail(lambda: reply(403), "operations")
-        for command, language in (("forgetme", "zh"), ("wipe", "en")):
+        asked: tuple[tuple[str, Language], ...] = (("forgetme", "zh"), ("wipe", "en"))
+        for command, language in asked:
             self.bank.store(self.scope(), TEA)
             words = command
             if command == "wipe":
@@ -366,7 +368,7 @@ class ServerTest(ErasureCase):
         for status in (404, 405):
             await self.say("我喜欢喝绿茶")
             await self.send()
-            self.bank.fail(lambda status=status: reply(status, {"detail": "no"}), "/delete")
+            self.bank.fail(functools.partial(reply, status, {"detail": "no"}), "/delete")
             removed = await self.forget_person()
             self.assertTrue(removed.is_done, removed)
             self.assertEqual(self.texts(), [])
