@@ -24,10 +24,13 @@ from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
+from .texts import Texts
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class Parts:
         outbox: The turns that wait.
         delivery: The sending of turns.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
+        workers: The work in the background.
     """
 
     settings: Settings
@@ -55,22 +60,28 @@ class Parts:
     outbox: Outbox
     delivery: Delivery
     memory: ChatMemory
+    people: People
     status: Status
     commands: Commands
     tools: ModelTools
     work: Work
+    workers: Workers
 
 
-def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
+def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
     """The client for these settings; None where they do not allow any request."""
     if settings.problems:
         return None
-    return HindsightClient(
+    client = HindsightClient(
         api_base=settings.api_base,
         api_key=settings.api_key,
         bank_id=settings.bank_id,
         clock=clock,
+        logger=logger,
     )
+    for notice in client.notices:
+        logger.info("Hindsight: %s", Texts("en")(notice.key, **notice.values))
+    return client
 
 
 def assemble(
@@ -99,7 +110,7 @@ def assemble(
         jitter: Uniform in [0, 1).
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
-    client = client or open_client(settings, clock)
+    client = client or open_client(settings, clock, logger)
     outbox = outbox or Outbox(
         folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
     )
@@ -122,6 +133,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    workers = Workers(clock, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -130,6 +142,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        workers=workers,
         clock=clock,
         host=host,
     )
@@ -153,7 +166,19 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings, state, client, stored, outbox, delivery, memory, status, commands, tools, work
+        settings,
+        state,
+        client,
+        stored,
+        outbox,
+        delivery,
+        memory,
+        People(folder, state.hasher, logger),
+        status,
+        commands,
+        tools,
+        work,
+        workers,
     )
 
 

@@ -174,23 +174,23 @@ class Intake:
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         async with self._saving:
-            waiting = len(self._unsaved)
+            before = len(self._unsaved)
             self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
-            dropped = waiting - len(self._unsaved)
+            dropped = before - len(self._unsaved)
             await self._outbox.take_in_files()
             return dropped + await self._outbox.drop_chat(erasure)
 
     async def edit_chat(
-        self, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
     ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
             lines = sum(len(turn.lines) for turn in self._unsaved)
             self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
-            removed = lines - sum(len(turn.lines) for turn in self._unsaved)
+            gone = lines - sum(len(turn.lines) for turn in self._unsaved)
             await self._outbox.take_in_files()
             edited = await self._outbox.edit_chat(erasure, edit, documents)
-            return replace(edited, waiting=edited.waiting + removed)
+            return replace(edited, waiting=edited.waiting + gone)
 
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
 from .texts import Texts
+from .workers import Workers
 
 STATUS_SECONDS = 2.5
 """Less than the patience of `commands`, so that status itself is the first answer."""
@@ -38,6 +40,7 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
+        workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
     """
@@ -49,6 +52,7 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
+    workers: Workers
     clock: Clock
     host: str
 
@@ -131,6 +135,7 @@ class Status:
             },
             "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
+            "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -250,15 +255,18 @@ class Status:
         figures = self.memory.figures
         if self.memory.breaker.state != "closed":
             yield texts("status_breaker")
-        for key, counter in (
-            ("status_skips", figures.skips),
-            ("status_failures", figures.failures),
-        ):
-            if counter:
-                parts = [
-                    texts("count", what=texts(reason), number=number)
-                    for reason, number in counter.most_common()
-                ]
+        faults = Counter({f"worker_{name}": n for name, n in self.workers.faults.items()})
+        counters: dict[str, Counter[str]] = {
+            "status_skips": Counter(figures.skips),
+            "status_failures": figures.failures,
+            "status_workers": faults,
+        }
+        for key, counter in counters.items():
+            parts = [
+                texts("count", what=texts(reason), number=number)
+                for reason, number in counter.most_common()
+            ]
+            if parts:
                 yield texts(key, list=texts("list_separator").join(parts))
         if self.state.fingerprint:
             yield texts("status_salt", fingerprint=self.state.fingerprint)

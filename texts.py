@@ -101,6 +101,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_forward": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
+    "mark_reply_lost": ("[引用]", "[quoting]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
     "mark_key": ("[密钥已隐藏]", "[key removed]"),
     "mark_password": ("[密码已隐藏]", "[password removed]"),
@@ -657,6 +658,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_skips": ("没有使用记忆的消息：{list}", "Messages without memory: {list}"),
     "status_failures": ("召回失败：{list}", "Failed recalls: {list}"),
+    "status_workers": (
+        "后台工作出过错，已自动重新开始（详见日志）：{list}",
+        "Work in the background failed and was begun again (see the log): {list}",
+    ),
+    "worker_delivery": ("保存", "storing"),
+    "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
     "status_replaced": (

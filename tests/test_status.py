@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -14,7 +15,7 @@ from astrbot_plugin_hindsight_memory import status as status_module
 from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
 from astrbot_plugin_hindsight_memory.memory import MemoryFigures
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
@@ -83,6 +84,25 @@ class StatusTest(CommandsCase):
         ):
             self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
+
+    async def test_the_way_to_the_server(self) -> None:
+        """What works all the same, but should be known, is told with its variable."""
+        table: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+            (
+                "http_proxy",
+                "http://127.0.0.1:7890",
+                "proxy_used",
+                {"proxy": "http://127.0.0.1:7890"},
+            ),
+            ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
+        )
+        for variable, value, key, more in table:
+            with mock.patch.dict(os.environ, {variable: value}):
+                self.client = self.bank.client(api_base="http://example.com")
+            self.addAsyncCleanup(self.client.aclose)
+            self.build()
+            await self.expect_line(key, variable=variable, **more)
+            await self.expect_line("plain_http")
 
     async def test_slow_connection(self) -> None:
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.01))
@@ -205,6 +225,14 @@ class StatusTest(CommandsCase):
                 failures = f"{texts('server_error')} {BREAKER_FAILURES}"
                 self.assertIn(texts("status_failures", list=failures), lines)
 
+    async def test_work_that_was_begun_again(self) -> None:
+        self.workers.faults["delivery"] += 2
+        for language, answer in (await self.shown()).items():
+            texts = Texts(language)
+            told = texts("count", what=texts("worker_delivery"), number=2)
+            self.assertIn(texts("status_workers", list=told), answer.split("\n"))
+        self.assertEqual(json.loads(await self.status.report())["workers"], {"delivery": 2})
+
     async def test_no_secret_is_shown(self) -> None:
         self.build(api_key="hsk_secret")
         self.bank.otherwise = lambda _: reply(500, {"detail": "Traceback hsk_secret"})
@@ -235,9 +263,8 @@ class StatsTest(CommandsCase):
             await self.recall()
         self.bank.otherwise = answering
         for _ in range(2):
-            await self.memory.remember(
-                [self.message("我最喜欢喝的是绿茶")], "好的", self.message().at
-            )
+            said = self.message("我喜欢喝绿茶，不喜欢喝咖啡")
+            await self.memory.remember([said], "好的", said.at)
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         await self.delivery.flush()
