@@ -18,6 +18,7 @@ from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
+from .failures import FailureWatch
 from .handover import Work
 from .hindsight_client import HindsightClient
 from .memory import ChatMemory
@@ -43,6 +44,7 @@ class Parts:
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
+        failures: What the server has failed on, None without a server.
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
@@ -57,6 +59,7 @@ class Parts:
     stored: Stored | None
     outbox: Outbox
     delivery: Delivery
+    failures: FailureWatch | None
     memory: ChatMemory
     people: People
     status: Status
@@ -131,6 +134,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    failures = _failures(stored, state, outbox, delivery, clock, logger)
     workers = Workers(clock, logger)
     status = Status(
         settings=settings,
@@ -140,6 +144,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        failures=failures,
         workers=workers,
         clock=clock,
         host=host,
@@ -151,7 +156,7 @@ def assemble(
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
         Switching(memory, state),
-        Operating(delivery),
+        Operating(delivery, failures),
     )
     commands = Commands(
         [command for one in sets for command in one.commands],
@@ -169,6 +174,7 @@ def assemble(
         stored,
         outbox,
         delivery,
+        failures,
         memory,
         People(folder, state.hasher, logger),
         status,
@@ -176,6 +182,27 @@ def assemble(
         tools,
         work,
         workers,
+    )
+
+
+def _failures(
+    stored: Stored | None,
+    state: ScopeState,
+    outbox: Outbox,
+    delivery: Delivery,
+    clock: Clock,
+    logger: Logger,
+) -> FailureWatch | None:
+    if stored is None or state.hasher is None:
+        return None
+    return FailureWatch(
+        stored.client,
+        state.hasher,
+        stored.archive,
+        outbox,
+        delivery,
+        clock=clock,
+        logger=logger,
     )
 
 

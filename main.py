@@ -148,6 +148,8 @@ class HindsightMemory(Star):
         await delivery.start()
         if stored:
             self._parts.workers.start("eraser", stored.eraser.run)
+        if self._parts.failures:
+            self._parts.workers.start("failures", self._parts.failures.run)
         self._parts.workers.start("delivery", delivery.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))

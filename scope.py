@@ -14,7 +14,7 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +37,14 @@ channel, and nothing but the umo keeps a group apart from its members' private c
 
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
+
+_TAG_FORMS = (
+    r"scope:(?:private|group)",
+    r"platform:.+",
+    r"(?:sender|group):[0-9a-f]{32}",
+    r"umo:[0-9a-f]{32}",
+)
+"""The tags of a chat, in their order."""
 
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
@@ -136,6 +144,12 @@ class Scope:
         return self.tags if match_umo or self.umo_bound else self.tags[:3]
 
 
+def chat_tags(tags: Collection[str]) -> tuple[str, ...] | None:
+    """The four tags of a chat in their order; None where these are not four of that form."""
+    found = tuple(one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one))
+    return found if len(tags) == len(found) == len(_TAG_FORMS) else None
+
+
 class Hasher:
     """Keyed hashes of platform ids.
 
@@ -180,8 +194,18 @@ class Hasher:
         *,
         umo_bound: bool = False,
     ) -> Scope:
-        chat = self.digest("chat", "\n".join(tags))
-        return Scope(kind, origin.platform, tags, chat, umo_bound)
+        return Scope(kind, origin.platform, tags, self.chat(tags), umo_bound)
+
+    def chat(self, tags: Sequence[str]) -> str:
+        """The hash of the chat with these tags, which nobody else can make for it."""
+        return self.digest("chat", "\n".join(tags))
+
+    def made_up(self, kind: ChatKind, name: str) -> Scope:
+        """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
+        whose, place = (self.digest(f"made up {one}", name) for one in ("person", "place"))
+        group = "group" if kind == "group" else "sender"
+        tags = (f"scope:{kind}", "platform:selftest", f"{group}:{whose}", f"umo:{place}")
+        return Scope(kind, "selftest", tags, self.chat(tags))
 
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.

@@ -13,6 +13,7 @@ from typing import Any
 from .archive import Archive
 from .clock import Clock
 from .delivery import Delivery
+from .failures import Failures, FailureWatch
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
@@ -41,6 +42,7 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
+        failures: What the server has failed on, or None without a client.
         workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
@@ -53,6 +55,7 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
+    failures: FailureWatch | None
     workers: Workers
     clock: Clock
     host: str
@@ -67,6 +70,7 @@ class Status:
         lines += self._chat_lines(scope, texts)
         lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
+        lines += self._failure_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
 
@@ -137,6 +141,7 @@ class Status:
             },
             "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
+            "failed_retains": len(self.failures.found.retains) if self.failures else 0,
             "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
@@ -215,8 +220,9 @@ class Status:
     async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
         """Why nothing of this chat is delivered at the moment, if so."""
         with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
-            if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
-                return [texts("status_erasing")]
+            async with asyncio.timeout(STATUS_SECONDS):
+                if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
+                    return [texts("status_erasing")]
         return []
 
     def _recall_line(self, scope: Scope, texts: Texts) -> str:
@@ -259,6 +265,19 @@ class Status:
         if figures.moved_aside:
             lines.append(texts("status_moved_aside", name=figures.moved_aside))
         return lines
+
+    def _failure_lines(self, scope: Scope | Skip, texts: Texts) -> Iterable[str]:
+        """What the server has failed on, as the last check has found it."""
+        found = self.failures.found if self.failures else Failures()
+        if found.retains:
+            here = found.of(scope) if isinstance(scope, Scope) else ()
+            newest = (here or found.retains)[0]
+            reason = texts(newest.failure or "extraction_failed")
+            yield texts("status_failed", here=len(here), number=len(found.retains), reason=reason)
+        if found.facts:
+            yield texts("status_failed_facts", facts=found.facts)
+        if found.retains or found.facts:
+            yield texts("status_failed_retry")
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:
         figures = self.memory.figures

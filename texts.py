@@ -607,6 +607,55 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "查不到 Hindsight 的数字：{reason}",
         "No figures from Hindsight: {reason}",
     ),
+    # What the server has failed on.
+    "status_failed": (
+        "Hindsight 没能提取：本聊天 {here} 批，所有聊天共 {number} 批。最近的原因：{reason}",
+        "Hindsight failed to extract: {here} windows of this chat, {number} of all chats. Latest "
+        "reason: {reason}",
+    ),
+    "status_failed_facts": (
+        "Hindsight 没能归纳 {facts} 条事实（整个 bank）。",
+        "Hindsight failed to conclude from {facts} facts (whole bank).",
+    ),
+    "status_failed_retry": (
+        "原因排除后，管理员可用 /hindsight retry 让它重试。",
+        "Once the cause is mended, an admin can have it tried again with /hindsight retry.",
+    ),
+    "retried_there": (
+        "Hindsight 没能提取的：让它重试 {again} 批，重新发送 {resent} 批。",
+        "What Hindsight failed to extract: {again} windows are tried again there, {resent} are "
+        "sent again.",
+    ),
+    "retried_facts": (
+        "没能归纳的 {facts} 条事实会重新归纳。",
+        "{facts} facts that it failed to conclude from are gone through again.",
+    ),
+    "retried_left": (
+        "另有 {number} 批不能重试：不是这个机器人的，或者这个 Key 读不到内容。",
+        "{number} more cannot be tried again: they are not this bot's, or the key may not read "
+        "them.",
+    ),
+    "retry_failed": (
+        "Hindsight 没能提取的内容现在不能重试：{reason}",
+        "What Hindsight failed to extract cannot be tried again now: {reason}",
+    ),
+    # Correcting.
+    "help_correct": ("更正一条记忆", "correct one memory"),
+    "arg_correct": ("<序号> <正确的内容>", "<number> <text>"),
+    "correct_usage": (
+        "更正哪一条？先用 /hindsight list 看序号，再用 /hindsight correct <序号> <正确的内容>",
+        "Correct which? See the numbers with /hindsight list, then /hindsight correct <number> "
+        "<text>",
+    ),
+    "correct_lines": (
+        "这条记忆来自下面几行，要更正哪一行？例如第 2 行："
+        "/hindsight correct {number}:2 <正确的内容>；更正第 1 行并忘掉其余的："
+        "/hindsight correct {number}:all <正确的内容>",
+        "This memory stands on the lines below. Which one? The second, for example: /hindsight "
+        "correct {number}:2 <text>; the first one, and forget the others: /hindsight correct "
+        "{number}:all <text>",
+    ),
+    "corrected": ("已更正，旧的说法和由它得出的记忆已忘掉：", "Corrected; the old words are gone:"),
     "tool_nothing": ("没有相关的记忆。", "Nothing relevant is remembered."),
     "tool_remembered": ("已记住。", "Remembered."),
     "status_title": ("Hindsight 长期记忆 {version}", "Hindsight memory {version}"),
@@ -672,6 +721,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Work in the background failed and was begun again (see the log): {list}",
     ),
     "worker_delivery": ("保存", "storing"),
+    "worker_failures": ("查看失败", "looking for failures"),
     "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),

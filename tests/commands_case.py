@@ -58,6 +58,7 @@ class CommandsCase(BankCase):
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
+        self.failures = parts.failures
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
         hasher = self.state.hasher
