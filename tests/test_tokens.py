@@ -1,6 +1,6 @@
 """The estimate of tokens is never below the real count, and not far above it where people write.
 
-`fixtures/tokens/o200k.json` holds sentences and other texts with the o200k tokens that they really are
+`fixtures/tokens/o200k.json` holds sentences and other texts with their real number of o200k tokens
 (counted with toktok-rs 0.3).
 """
 
