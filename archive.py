@@ -7,13 +7,16 @@ given: what does not carry all four does not exist.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
+from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import MemoryPage, RecalledMemory, RequestRejectedError, RetryLaterError
@@ -24,11 +27,12 @@ from .transcript import (
     Document,
     Line,
     TurnRecord,
-    build_item,
-    new_document_id,
     owners,
     read_document,
 )
+
+MAX_SOURCES = 5
+"""Each is a request; somebody waits for the answer, who can look at the rest afterwards."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Archive:
     Args:
         client: Hindsight.
         outbox: What is not there yet.
-        delivery: Tells while a chat's documents are changed.
+        delivery: Is paused for a chat while its documents are changed.
+        clock: The time.
         profile_id: Makes the id of a chat's profile.
     """
 
@@ -64,11 +69,14 @@ class Archive:
         outbox: Outbox,
         delivery: Delivery,
         *,
+        clock: Clock,
         profile_id: Callable[[Scope], str],
     ) -> None:
         self._client = client
         self._outbox = outbox
         self._delivery = delivery
+        self._clock = clock
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.profile_id = profile_id
 
     async def page(self, scope: Scope, *, text: str = "", offset: int, limit: int) -> MemoryPage:
@@ -77,7 +85,7 @@ class Archive:
 
     async def count_documents(self, scope: Scope) -> int:
         """How many documents a chat has."""
-        return len([one async for one in self.document_ids(scope.tags)])
+        return len(await self.document_ids(scope.tags))
 
     async def memory(self, scope: Scope, memory_id: str) -> RecalledMemory | None:
         """One memory of this chat; None if there is none of this id here."""
@@ -88,23 +96,31 @@ class Archive:
         """The facts that a conclusion stands on; a fact stands on itself."""
         if memory.kind != "observation":
             return [memory]
-        whole = await self.memory(scope, memory.memory_id)
-        found = [await self.memory(scope, one) for one in (whole.sources if whole else ())]
-        return [one for one in found if one]
+        whole = memory if memory.sources else await self.memory(scope, memory.memory_id)
+        places = {one: number for number, one in enumerate(whole.sources if whole else ())}
+        found = await self._client.memories_by_id(scope.tags, places)
+        return sorted(found, key=lambda fact: places[fact.memory_id])
 
-    async def source_lines(self, scope: Scope, memory: RecalledMemory) -> list[SourceLine]:
-        """The stored lines that a memory stands on, those that say the most of it."""
-        lines: dict[tuple[str, int], SourceLine] = {}
+    async def sources(self, scope: Scope, memory: RecalledMemory) -> tuple[list[SourceLine], int]:
+        """The stored lines that a memory stands on, those that say the most of it.
+
+        Returns:
+            The lines, and how many documents were not looked at: no more than `MAX_SOURCES` are.
+        """
+        facts: dict[str, list[RecalledMemory]] = {}
         for fact in await self.basis(scope, memory):
-            document = await self.document(scope, fact.document_id)
-            if document is None:
-                continue
-            whose = owners(document.lines)
-            for index in _matching_lines(fact.text, document.lines):
-                lines[fact.document_id, index] = SourceLine(
-                    fact.document_id, index, document.lines[index].text, whose[index]
-                )
-        return list(lines.values())
+            facts.setdefault(fact.document_id, []).append(fact)
+        lines: list[SourceLine] = []
+        for document_id in list(facts)[:MAX_SOURCES]:
+            if document := await self.document(scope, document_id):
+                texts, whose = [line.text for line in document.lines], owners(document.lines)
+                found = {
+                    index: None
+                    for fact in facts[document_id]
+                    for index in _matching_lines(fact.text, document.lines)
+                }
+                lines += [SourceLine(document_id, n, texts[n], whose[n]) for n in found]
+        return lines, max(len(facts) - MAX_SOURCES, 0)
 
     async def export(self, scope: Scope, path: Path) -> tuple[int, int]:
         """Writes everything of a chat to a JSON Lines file, readable by its owner only.
@@ -129,30 +145,49 @@ class Archive:
     async def remember(self, scope: Scope, record: TurnRecord) -> list[RecalledMemory]:
         """Stores a few lines at once and returns what the server made of them.
 
+        They are in the queue before anything is sent, and stay there until it is known that they
+        have arrived: what the queue sends again is the same document.
+
         Raises:
-            HindsightError: The server did not answer as it should, or everything of the chat is
-                being erased.
+            RetryLaterError, AccessRefusedError: They are in the queue.
+            RequestRejectedError: They are not stored: the server refused them for good, or
+                everything of the chat is being erased (`erasing`).
         """
-        if self._delivery.is_paused(scope.chat):
-            raise RetryLaterError("erasing")
-        document_id = new_document_id(scope.chat)
-        item = build_item(document_id, record.header, [record.lines])
-        await self._client.retain_now(item)
-        page = await self._client.memories(scope.tags, document_id=document_id)
+        if (held := await self._outbox.held(scope.chat)) and held.whole:
+            raise RequestRejectedError("erasing")
+        async with self.changing(scope.chat):
+            window = await self._outbox.queue(record)
+            if window is None:
+                raise RequestRejectedError("erasing")
+            await self._check_not_held(scope)
+            try:
+                await self._client.retain_now(window.item)
+            except RequestRejectedError:
+                await self._outbox.take_back(window)
+                raise
+            await self._outbox.delivered(window, day=self._clock.today())
+        page = await self._client.memories(scope.tags, document_id=window.document_id)
         return list(page.memories)
 
     async def profile(self, scope: Scope, texts: Texts) -> str:
         """The text of a chat's profile, which is made on first use; empty while it is made.
 
-        While everything of the chat is being erased there is none.
+        Raises:
+            RetryLaterError: `erasing` while something of the chat is being erased: it would come
+                back with it.
         """
-        if self._delivery.is_paused(scope.chat):
-            return ""
-        text = await self._client.profile(self.profile_id(scope))
-        if text is None:
-            query = texts(f"profile_query_{scope.kind}")
-            await self._create_profile(scope, query)
+        await self._check_not_held(scope)
+        async with self.lock(scope.chat):
+            await self._check_not_held(scope)
+            text = await self._client.profile(self.profile_id(scope))
+            if text is None:
+                query = texts(f"profile_query_{scope.kind}")
+                await self._create_profile(scope, query)
         return text or ""
+
+    async def _check_not_held(self, scope: Scope) -> None:
+        if await self._outbox.held(scope.chat):
+            raise RetryLaterError("erasing")
 
     async def delete_profile(self, scope: Scope) -> None:
         """Deletes a chat's profile; it is made again on its next use."""
@@ -168,20 +203,33 @@ class Archive:
 
     async def document(self, scope: Scope, document_id: str) -> Document | None:
         """A document, if it is this chat's."""
-        stored = await self._client.document(document_id) if document_id else None
-        is_here = stored is not None and stored.tags >= set(scope.tags)
-        return read_document(stored, scope.tags) if stored and is_here else None
+        return await self.read(scope.tags, document_id)
 
-    async def document_ids(self, tags: Sequence[str]) -> AsyncIterator[str]:
-        """Ids of all documents of a chat; read as a whole before any is changed."""
+    async def read(self, tags: Sequence[str], document_id: str) -> Document | None:
+        """A document, if it carries all the tags."""
+        stored = await self._client.document(document_id) if document_id else None
+        is_here = stored is not None and stored.tags >= set(tags)
+        return read_document(stored, tags) if stored and is_here else None
+
+    async def document_ids(self, tags: Sequence[str]) -> list[str]:
+        """Ids of all documents of a chat."""
         found: list[str] = []
         while page := await self._client.documents(tags, offset=len(found)):
             found += page
-        for document_id in found:
-            yield document_id
+        return found
+
+    def lock(self, chat: str) -> asyncio.Lock:
+        """Held by whoever changes what is stored of a chat."""
+        return self._locks.setdefault(chat, asyncio.Lock())
+
+    @contextlib.asynccontextmanager
+    async def changing(self, chat: str) -> AsyncIterator[None]:
+        """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
+        async with self.lock(chat), self._delivery.held(chat):
+            yield
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
-        async for document_id in self.document_ids(scope.tags):
+        for document_id in await self.document_ids(scope.tags):
             if document := await self.document(scope, document_id):
                 yield {
                     "type": "document",
@@ -203,9 +251,9 @@ class Archive:
                     "document": memory.document_id,
                     "text": memory.text,
                 }
-        for window in await self._outbox.windows(scope.chat):
-            text = "\n".join(line.text for turn in window.turns for line in turn)
-            yield {"type": "waiting", "timestamp": window.header.timestamp, "text": text}
+        for waiting in await self._delivery.waiting(scope.chat):
+            text = "\n".join(line.text for line in waiting.lines)
+            yield {"type": "waiting", "timestamp": waiting.header.timestamp, "text": text}
 
 
 def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:

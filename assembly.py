@@ -24,10 +24,13 @@ from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
+from .texts import Texts
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -35,42 +38,48 @@ class Parts:
     """The parts that are used from outside.
 
     Attributes:
-        settings: The settings.
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
+        workers: The work in the background.
     """
 
-    settings: Settings
     state: ScopeState
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
     delivery: Delivery
     memory: ChatMemory
+    people: People
     status: Status
     commands: Commands
     tools: ModelTools
     work: Work
+    workers: Workers
 
 
-def open_client(settings: Settings, clock: Clock) -> HindsightClient | None:
+def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
     """The client for these settings; None where they do not allow any request."""
     if settings.problems:
         return None
-    return HindsightClient(
+    client = HindsightClient(
         api_base=settings.api_base,
         api_key=settings.api_key,
         bank_id=settings.bank_id,
         clock=clock,
+        logger=logger,
     )
+    for notice in client.notices:
+        logger.info("Hindsight: %s", Texts("en")(notice.key, **notice.values))
+    return client
 
 
 def assemble(
@@ -99,8 +108,10 @@ def assemble(
         jitter: Uniform in [0, 1).
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
-    client = client or open_client(settings, clock)
-    outbox = outbox or Outbox(folder, every_n_turns=settings.retain.every_n_turns)
+    client = client or open_client(settings, clock, logger)
+    outbox = outbox or Outbox(
+        folder, every_n_turns=settings.retain.every_n_turns, now=clock.monotonic
+    )
     delivery = Delivery(
         outbox,
         client,
@@ -120,6 +131,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    workers = Workers(clock, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -128,6 +140,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        workers=workers,
         clock=clock,
         host=host,
     )
@@ -151,7 +164,18 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings, state, client, stored, outbox, delivery, memory, status, commands, tools, work
+        state,
+        client,
+        stored,
+        outbox,
+        delivery,
+        memory,
+        People(folder, state.hasher, logger),
+        status,
+        commands,
+        tools,
+        work,
+        workers,
     )
 
 
@@ -170,6 +194,7 @@ def _stored(
         client,
         outbox,
         delivery,
+        clock=clock,
         profile_id=lambda scope: hasher.digest("profile", scope.chat),
     )
     return Stored(client, archive, Eraser(client, archive, outbox, delivery, clock=clock))

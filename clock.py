@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import datetime, tzinfo
+from typing import Any
 
 
 class Clock:
@@ -36,3 +37,8 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         """Waits."""
         await asyncio.sleep(seconds)
+
+    async def wait(self, work: asyncio.Future[Any], seconds: float) -> bool:
+        """Waits for work, which goes on also when nobody waits any longer; whether it is done."""
+        done, _ = await asyncio.wait({work}, timeout=seconds)
+        return bool(done)

@@ -24,7 +24,7 @@ MAX_DIGITS = 9
 ALL_WORDS = frozenset({"all", "全部", "所有"})
 
 PersonKey = tuple[str, str]
-"""A person in a chat: the chat's hash and the person's pseudonym."""
+"""A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
 Rights = Literal["all", "managers", "admins"]
 """Who may use a command in a group: everybody, those who may decide for it, the bot's admins."""
@@ -74,8 +74,9 @@ class Caller:
     @property
     def key(self) -> PersonKey:
         """The person in this chat."""
-        chat = self.scope.chat if isinstance(self.scope, Scope) else ""
-        return chat, self.speaker.pseudonym
+        if isinstance(self.scope, Scope):
+            return self.scope.chat, self.speaker.pseudonym
+        return self.scope, self.person_id
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from .cleaning import neutralise, shorten
 from .command_types import Caller, ChatRequest, Command, PersonKey, Request, Stored, first_word
-from .delivery import DISK_ERRORS
 from .handover import Work
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .rate_limit import RateLimit
 from .scope import Scope, Skip
@@ -55,7 +55,7 @@ class Commands:
         self._members_may_manage = members_may_manage
         self._table = (*table, Command("help", "帮助", self._help, elsewhere=self._help))
 
-    async def answer(self, caller: Caller, words: str) -> AsyncIterator[str]:
+    async def answer(self, caller: Caller, words: str) -> AsyncGenerator[str, None]:
         """Answers what was typed after `/hindsight`, with the help where it is no command.
 
         Args:

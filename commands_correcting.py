@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .archive import SourceLine
 from .cleaning import neutralise
@@ -20,7 +20,7 @@ from .command_types import (
 from .commands_seeing import PAGE_LINES
 from .delivery import Delivery
 from .erasure import Removed
-from .hindsight_types import AccessRefusedError, HindsightError, RecalledMemory, RetryLaterError
+from .hindsight_types import AccessRefusedError, RecalledMemory, RetryLaterError
 from .memory import ChatMemory
 from .numbered import NumberedLists, described
 from .recent import Recent
@@ -101,7 +101,6 @@ class Correcting:
         try:
             memories = await request.stored.archive.remember(request.scope, record)
         except (RetryLaterError, AccessRefusedError) as error:
-            await self._delivery.add(record)
             return texts("remember_later", reason=texts(error.reason))
         lines = [f"- {described(caller, memory)}" for memory in memories]
         return "\n".join([texts("remembered", number=len(lines)), *lines])
@@ -138,19 +137,22 @@ class Correcting:
         self, request: ChatRequest, memory: RecalledMemory, *, number: str, choice: str
     ) -> str:
         texts = request.texts
-        lines = await request.stored.archive.source_lines(request.scope, memory)
+        lines, rest = await request.stored.archive.sources(request.scope, memory)
         if not lines:
             return texts("forget_no_source")
         chosen = _chosen(lines, choice)
         if not chosen:
             shown = [f"{n}) {neutralise(line.text)}" for n, line in enumerate(lines, start=1)]
-            return "\n".join([texts("forget_lines", number=number), *shown])
+            more = [texts("forget_more", number=rest)] if rest else []
+            return "\n".join([texts("forget_lines", number=number), *shown, *more])
         if not self._may_forget(request, chosen):
             return texts("needs_managers")
         removed = await request.stored.eraser.remove_lines(request.scope, chosen)
         self._forgotten(request.scope)
         shown = [f"- {neutralise(line.text)}" for line in chosen]
-        return "\n".join([texts("forgotten", lines=removed.lines), *shown])
+        said = texts("forgotten", lines=removed.lines)
+        more = [texts("forget_more", number=rest)] if rest else []
+        return "\n".join([said, *shown, *more, *_still_to_do(texts, removed)])
 
     def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""
@@ -181,22 +183,29 @@ class Correcting:
         self._forgotten(request.scope)
         try:
             removed = await request.stored.eraser.wipe(request.scope)
-        except HindsightError as error:
-            return texts("wipe_failed", reason=texts(error.reason))
         finally:
             self._forgotten(request.scope)  # also what was recalled meanwhile
-        if removed is None:
-            return texts("wipe_goes_on")
-        return texts("wiped", documents=removed.documents, waiting=removed.waiting)
+        done = texts("wiped", documents=removed.documents, waiting=removed.waiting)
+        return "\n".join([*([done] if removed.is_done else []), *_still_to_do(texts, removed)])
 
 
 def _removed_text(texts: Texts, removed: Removed) -> str:
     text = texts(
         "removed", lines=removed.lines, documents=removed.documents, waiting=removed.waiting
     )
-    if not removed.unfinished:
-        return text
-    return f"{text}\n{texts('removed_unfinished', number=removed.unfinished)}"
+    return "\n".join([text, *_still_to_do(texts, removed)])
+
+
+def _still_to_do(texts: Texts, removed: Removed) -> Iterator[str]:
+    """Sentences about what is not done yet, and what could not be looked at."""
+    if removed.failure:
+        yield texts("erasure_failed", reason=texts(removed.failure))
+    elif removed.unfinished:
+        yield texts("removed_unfinished", number=removed.unfinished)
+    elif not removed.is_done:
+        yield texts("wipe_goes_on")
+    if removed.is_unchecked:
+        yield texts("erasure_unchecked")
 
 
 def _chosen(lines: Sequence[SourceLine], choice: str) -> list[SourceLine]:

@@ -49,6 +49,8 @@ class Switching:
         everywhere = argument in ALL_WORDS
         if argument and not everywhere:
             return texts("optout_usage")
+        pseudonym = request.caller.speaker.pseudonym
+        await request.stored.eraser.cut_off(request.scope, pseudonym)
         await self._opt(request, out=True, everywhere=everywhere)
         done = texts("opted_out_everywhere" if everywhere else "opted_out_here")
         try:

@@ -2,15 +2,19 @@
 
 Time comes from a monotonic clock only, so that a clock that is set back or forward changes
 nothing. `step` does what is due now and says when to call it again; `run` does so for ever.
+
+A failure is the server's, and then holds everything back but one window at a time, or it is one
+window's own: then that one waits alone, and is set aside after some tries. It is its own where
+the server takes others meanwhile, or answers a check.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
-import sqlite3
-from collections import deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
 
@@ -22,8 +26,11 @@ from .hindsight_types import (
     RequestRejectedError,
     RetryLaterError,
 )
-from .outbox import Outbox, Window
-from .transcript import TurnRecord
+from .intake import CLOSE_SECONDS, DISK_ERRORS, Intake
+from .outbox import Edit, Outbox, Window
+from .recent import Recent
+from .transcript import Document, TurnRecord
+from .wishes import Edited, Erasure
 
 CONCURRENCY = 2
 BACKOFF_BASE_SECONDS = 1.0
@@ -32,9 +39,8 @@ ACCESS_BASE_SECONDS = 60.0
 ACCESS_CAP_SECONDS = 900.0
 AGE_EVERY_SECONDS = 60.0
 MAX_AGE_SECONDS = 14 * 24 * 3600.0
-MAX_UNSAVED_TURNS = 1000
-SYNC_SECONDS = 1.0
-"""The time after a commit until the disk is asked to have it; the commit itself does not wait."""
+MAX_OWN_FAILURES = 10
+"""So often a window may fail alone before it is set aside."""
 
 STEP_SECONDS = 30.0
 """The longest time between two steps; short enough to notice the next day for the daily cap."""
@@ -45,7 +51,8 @@ DISK_SECONDS = 1.0
 LASTING = 3
 """So many failures in a row are worth a line in the log; single ones are ordinary."""
 
-DISK_ERRORS = (sqlite3.Error, OSError)
+_UNSURE = {None, 500, 502, 504}
+"""Statuses after which the server may have taken the window all the same."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class DeliveryState:
 
     Attributes:
         stopped: Why nothing is being delivered at the moment (a reason of `HindsightError`,
-            `daily_cap` or `disk`), or empty.
+            `daily_cap`, `disk` or `newer_file`), or empty.
         unsaved: Turns that wait in memory because the disk refused them.
         lost: Turns that did not fit into memory either.
         last_sent_at: Monotonic seconds of the last delivery, or None.
@@ -76,11 +83,34 @@ class _Backoff:
 
 @dataclass
 class _Hold:
-    """What keeps the whole delivery back."""
+    """What keeps the whole delivery back.
+
+    Attributes:
+        reason: Why, or empty.
+        is_logged: Whether the log says so.
+        backoff: When one window may be tried.
+        asked: Document ids of the windows that failed in this round, so that each gets its turn.
+    """
 
     reason: str = ""
     is_logged: bool = False
     backoff: _Backoff = field(default_factory=_Backoff)
+    asked: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Trouble:
+    """A window that has failed.
+
+    Attributes:
+        backoff: Its own failures.
+        delivered: How many windows were delivered when it last failed.
+        is_unsure: The server may have taken it all the same.
+    """
+
+    backoff: _Backoff = field(default_factory=_Backoff)
+    delivered: int = 0
+    is_unsure: bool = False
 
 
 class Delivery:
@@ -108,54 +138,48 @@ class Delivery:
         logger: Logger,
     ) -> None:
         self._outbox = outbox
+        self._intake = Intake(outbox, idle_seconds=idle_seconds, clock=clock, logger=logger)
         self._client = client
-        self._idle_seconds = idle_seconds
         self._daily_chars = daily_chars
         self._clock = clock
         self._random = random
         self._logger = logger
         self._wake = asyncio.Event()
-        self._idle_at: dict[int, float] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
-        self._chats: dict[str, _Backoff] = {}
-        self._paused: set[str] = set()
+        self._troubles: Recent[str, _Trouble] = Recent()
+        self._holds: Counter[str] = Counter()
         self._hold = _Hold()
-        self._disk_fault = False
         self._capped = False
-        self._unsaved: deque[TurnRecord] = deque()
-        self._saving = asyncio.Lock()
-        self._commits: set[asyncio.Task[None]] = set()
-        self._lost = 0
+        self._sent_day = ""
+        self._sent_chars = 0
+        self._delivered = 0
         self._aged_at = clock.monotonic()
-        self._sync_at: float | None = None
-        self._sync_fault = False
         self._last_sent_at: float | None = None
 
     @property
     def state(self) -> DeliveryState:
         """A picture of this moment."""
+        disk = self._intake.disk
         stopped = self._hold.reason
-        if self._disk_fault or self._sync_fault:
-            stopped = "disk"
+        if disk.fault or disk.sync_fault:
+            stopped = disk.fault or "disk"
         elif self._capped:
             stopped = "daily_cap"
-        return DeliveryState(stopped, len(self._unsaved), self._lost, self._last_sent_at)
+        return DeliveryState(stopped, self._intake.unsaved, self._intake.lost, self._last_sent_at)
 
     async def add(self, turn: TurnRecord) -> None:
-        """Puts a turn on disk; where the disk refuses, keeps it in memory and tries again."""
-        self._unsaved.append(turn)
-        if len(self._unsaved) > MAX_UNSAVED_TURNS:
-            self._unsaved.popleft()
-            self._lost += 1
-        await self._save_turns()
+        """Puts a turn on disk; where the disk refuses, keeps it in memory and tries again.
+
+        After `aclose` the turn is left for the next instance.
+        """
+        await self._intake.add(turn)
         self._wake.set()
 
     async def start(self) -> None:
         """Makes windows that an earlier run left open ready to be sent."""
-        try:
-            await self._outbox.seal()
-        except DISK_ERRORS as error:
-            self._disk_failed(error)
+        self._intake.seal_all()
+        with contextlib.suppress(*DISK_ERRORS):  # tried again with each step
+            await self._intake.seal()
 
     async def run(self) -> None:
         """Steps for ever; ends by cancellation."""
@@ -175,13 +199,14 @@ class Delivery:
             Seconds after which something may be due again; `add` and each answer come earlier.
         """
         try:
-            await self._save_turns()
+            await self._intake.save()
+            await self._intake.take_in()
             await self._grow_older()
-            await self._seal_idle()
+            await self._intake.seal()
             await self._start_sending()
-            await self._sync()
+            await self._intake.sync()
         except DISK_ERRORS as error:
-            self._disk_failed(error)
+            self._intake.disk.failed(error)
         return self._until_next()
 
     async def settle(self) -> None:
@@ -192,138 +217,113 @@ class Delivery:
     async def flush(self) -> None:
         """Sends what there is, as far as that succeeds at once."""
         try:
-            await self._save_turns()
-            await self._outbox.seal()
-            self._idle_at.clear()
+            await self._intake.save()
+            self._intake.seal_all()
+            await self._intake.seal()
             while self._client and not self._hold.reason and not self._capped:
                 await self._start_sending()
                 if not self._sending:
                     return
                 await self.settle()
         except DISK_ERRORS as error:
-            self._disk_failed(error)
+            self._intake.disk.failed(error)
 
     async def aclose(self) -> None:
         """Cancels requests under way, which the next run sends again, and closes the outbox."""
         tasks = list(self._sending.values())
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *self._commits, return_exceptions=True)
-        await self._outbox.aclose()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._intake.aclose()
+        await self._clock.wait(asyncio.create_task(self._outbox.aclose()), CLOSE_SECONDS)
 
-    async def pause(self, chat: str) -> None:
-        """Sends nothing of a chat until `resume`; a request under way is cancelled.
+    @contextlib.asynccontextmanager
+    async def held(self, chat: str) -> AsyncIterator[None]:
+        """Meanwhile nothing of a chat is sent; a request under way is cancelled first.
 
-        Its window is marked as tried: it may have reached the server all the same.
+        Its window may have reached the server all the same.
         """
-        self._paused.add(chat)
-        if task := self._sending.get(chat):
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        self._holds[chat] += 1
+        try:
+            await self._call_back(chat)
+            yield
+        finally:
+            self._holds[chat] -= 1
+            self._holds += Counter()  # keeps those that are held
+            self._wake.set()
 
-    def resume(self, chat: str) -> None:
-        """Ends a pause."""
-        self._paused.discard(chat)
+    def wake(self) -> None:
+        """Looks at once for what may be sent."""
         self._wake.set()
 
-    def is_paused(self, chat: str) -> bool:
-        """Whether nothing of a chat is sent at the moment."""
-        return chat in self._paused
+    async def drop_chat(self, erasure: Erasure) -> int:
+        """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
+        return await self._intake.drop_chat(erasure)
+
+    async def edit_chat(
+        self, erasure: Erasure, edit: Edit, documents: Sequence[Document] = ()
+    ) -> Edited:
+        """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
+        return await self._intake.edit_chat(erasure, edit, documents)
+
+    async def waiting(self, chat: str) -> list[Document]:
+        """All of a chat that waits, in order; what is in memory only has no document id yet."""
+        return await self._intake.waiting(chat)
 
     async def retry_aside(self) -> int:
-        """Sends the refused windows once more; returns how many there were."""
+        """Sends the windows that were set aside once more; returns how many there were."""
         number = await self._outbox.retry_aside()
+        self._troubles.clear()
         self._wake.set()
         return number
 
-    async def _save_turns(self) -> None:
-        """Moves turns from memory to disk; a cancelled caller does not leave it half done."""
-        task = asyncio.create_task(self._commit_turns())
-        self._commits.add(task)
-        task.add_done_callback(self._commits.discard)
-        await asyncio.shield(task)
-
-    async def _commit_turns(self) -> None:
-        """Commits what is in memory, in order; turns that come meanwhile share a commit."""
-        async with self._saving:
-            if not self._unsaved:
-                return
-            turns = list(self._unsaved)
-            try:
-                places = await self._outbox.add(turns)
-            except DISK_ERRORS as error:
-                self._disk_failed(error)
-                return
-            for _ in turns:
-                self._unsaved.popleft()
-        self._disk_recovered()
-        if self._sync_at is None:
-            self._sync_at = self._clock.monotonic() + SYNC_SECONDS
-        for place in places:
-            self._idle_at.pop(place.window_id, None)
-            if not place.sealed:
-                self._idle_at[place.window_id] = self._clock.monotonic() + self._idle_seconds
-
-    def _disk_failed(self, error: Exception) -> None:
-        if not self._disk_fault:
-            self._logger.error("the outbox cannot be written, what is new waits: %s", error)
-        self._disk_fault = True
-
-    def _disk_recovered(self) -> None:
-        if self._disk_fault:
-            self._logger.info("the outbox can be written again")
-        self._disk_fault = False
-
-    async def _sync(self) -> None:
-        if self._sync_at is None or self._sync_at > self._clock.monotonic():
-            return
-        self._sync_at = None  # what is committed meanwhile is due a second later
-        try:
-            await self._outbox.sync()
-        except DISK_ERRORS as error:
-            self._sync_failed(error)
-        else:
-            self._sync_fault = False
-
-    def _sync_failed(self, error: Exception) -> None:
-        if not self._sync_fault:
-            self._logger.error("the disk does not write down what is committed: %s", error)
-        self._sync_fault = True
-        self._sync_at = self._clock.monotonic() + SYNC_SECONDS
+    async def _call_back(self, chat: str) -> None:
+        if task := self._sending.get(chat):
+            task.cancel()
+            await asyncio.wait({task})
 
     async def _grow_older(self) -> None:
         now = self._clock.monotonic()
-        if now - self._aged_at < AGE_EVERY_SECONDS:
+        is_asked = bool(self._intake.disk.fault)  # it writes: so a disk that is well again shows
+        if now - self._aged_at < AGE_EVERY_SECONDS and not is_asked:
             return
-        dropped = await self._outbox.age(now - self._aged_at, limit=MAX_AGE_SECONDS)
+        seconds = now - self._aged_at
+        dropped = await self._intake.on_disk(self._outbox.age(seconds, limit=MAX_AGE_SECONDS))
         self._aged_at = now
         if dropped:
             self._logger.warning("gave up %d windows that waited too long", dropped)
 
-    async def _seal_idle(self) -> None:
-        now = self._clock.monotonic()
-        due = [window_id for window_id, at in self._idle_at.items() if at <= now]
-        if due:
-            await self._outbox.seal(due)
-            self._disk_recovered()
-            for window_id in due:
-                self._idle_at.pop(window_id, None)
-
     async def _start_sending(self) -> None:
         """Starts requests until the limit is reached or nothing is due."""
         while self._client and len(self._sending) < self._room() and not await self._is_capped():
-            now = self._clock.monotonic()
-            waiting = {chat for chat, b in self._chats.items() if b.not_before > now}
-            window = await self._outbox.next_window(
-                excluding=waiting | self._paused | self._sending.keys()
-            )
+            window = await self._next_window()
             if window is None:
                 return
-            if window.chat in self._paused:
+            if window.chat in self._holds:
                 continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task
-            task.add_done_callback(functools.partial(self._sent, window.chat))
+            task.add_done_callback(functools.partial(self._sent, window))
+
+    async def _next_window(self) -> Window | None:
+        """The oldest window that may be tried now.
+
+        Behind all others stand those that fail alone, and while the server fails also those that
+        met its failure: of these each gets its turn.
+        """
+        now = self._clock.monotonic()
+        chats = self._holds.keys() | self._sending.keys()
+        resting = {one for one, t in self._troubles.items() if t.backoff.not_before > now}
+        is_held = bool(self._hold.reason)
+        behind = {one for one, t in self._troubles.items() if is_held or t.backoff.failures}
+        next_window = functools.partial(self._outbox.next_window, excluding=chats)
+        window = await next_window(skipping=resting | behind)
+        if window is None and behind:
+            window = await next_window(skipping=resting | self._hold.asked)
+        if window is None and self._hold.asked:
+            self._hold.asked.clear()
+            window = await next_window(skipping=resting)
+        return window
 
     def _room(self) -> int:
         """How many requests may be under way: one while the server is failing, none while held."""
@@ -334,88 +334,149 @@ class Delivery:
     async def _is_capped(self) -> bool:
         if not self._daily_chars:
             return False
-        figures = await self._outbox.figures(day=self._clock.today())
-        self._capped = figures.sent_chars_today >= self._daily_chars
+        day = self._clock.today()
+        if day != self._sent_day:
+            self._sent_chars = await self._outbox.sent_chars(day=day)
+            self._sent_day = day
+        self._capped = self._sent_chars >= self._daily_chars
         return self._capped
 
-    def _sent(self, chat: str, task: asyncio.Task[None]) -> None:
-        self._sending.pop(chat, None)
+    def _sent(self, window: Window, task: asyncio.Task[None]) -> None:
+        self._sending.pop(window.chat, None)
         self._wake.set()
         if not task.cancelled() and (error := task.exception()):
             self._logger.error("sending a window failed", exc_info=error)
-            self._chats[chat] = _Backoff(1, self._clock.monotonic() + BACKOFF_CAP_SECONDS)
+            self._rest(window)
 
     async def _send(self, client: HindsightClient, window: Window) -> None:
         """Sends one window and does what its answer asks for."""
         try:
-            await self._outbox.mark_tried(window)
             try:
                 await client.retain(window.item, operation_id=window.operation_id)
-            except RetryLaterError as error:
-                self._later(window, error)
-            except AccessRefusedError as error:
-                self._hold_back(error, ACCESS_BASE_SECONDS, ACCESS_CAP_SECONDS)
-            except RequestRejectedError as error:
-                await self._rejected(window, error)
+            except HindsightError as error:
+                await self._not_taken(client, window, error)
             else:
-                await self._outbox.delivered(window, day=self._clock.today())
-                self._disk_recovered()
-                self._last_sent_at = self._clock.monotonic()
-                self._server_answers(window)
+                await self._taken(client, window)
         except DISK_ERRORS as error:
-            self._disk_failed(error)
-            self._chats[window.chat] = _Backoff(1, self._clock.monotonic() + BACKOFF_CAP_SECONDS)
+            self._intake.disk.failed(error)
+            self._rest(window)
 
-    def _later(self, window: Window, error: RetryLaterError) -> None:
-        chat = self._chats.setdefault(window.chat, _Backoff())
-        self._back_off(chat, BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, error.after_seconds)
-        self._hold_back(error, BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, error.after_seconds)
+    async def _taken(self, client: HindsightClient, window: Window) -> None:
+        trouble = self._troubles.get(window.document_id)
+        self._server_answers()
+        if trouble and trouble.is_unsure and await self._has_failed(client, window):
+            await self._intake.on_disk(self._outbox.renew_operation(window))
+            trouble.is_unsure = False
+            return
+        day = self._clock.today()
+        self._sent_chars = await self._intake.on_disk(self._outbox.delivered(window, day=day))
+        self._sent_day = day
+        self._delivered += 1
+        self._last_sent_at = self._clock.monotonic()
+        self._troubles.pop(window.document_id, None)
 
-    def _hold_back(
-        self, error: HindsightError, base: float, cap: float, after_seconds: float | None = None
+    async def _has_failed(self, client: HindsightClient, window: Window) -> bool:
+        """Whether an earlier try came to nothing on the server: its operation never runs again."""
+        try:
+            operation = await client.operation(window.operation_id)
+        except HindsightError:
+            return False
+        return operation is not None and operation.status == "failed"
+
+    async def _not_taken(
+        self, client: HindsightClient, window: Window, error: HindsightError
     ) -> None:
+        if isinstance(error, RequestRejectedError) and error.status != 409:
+            self._server_answers()
+            await self._set_aside(window, error)
+            return
+        trouble = self._trouble(window)
+        is_own = await self._is_own(client, trouble, error)
+        trouble.delivered = self._delivered
+        trouble.is_unsure = error.status in _UNSURE
+        if is_own:
+            await self._fails_alone(window, trouble, error)
+        else:
+            self._hold_back(error)
+            self._hold.asked.add(window.document_id)
+            trouble.backoff.not_before = self._hold.backoff.not_before
+
+    async def _is_own(
+        self, client: HindsightClient, trouble: _Trouble, error: HindsightError
+    ) -> bool:
+        """Whether a failure is this window's, and not the server's."""
+        if isinstance(error, RetryLaterError):
+            return self._delivered > trouble.delivered
+        if error.status == 403:  # of the server, or of a firewall that dislikes the text
+            try:
+                await client.check()
+            except HindsightError:
+                return False
+        return error.status in {403, 409}
+
+    async def _fails_alone(self, window: Window, trouble: _Trouble, error: HindsightError) -> None:
+        """Lets one window wait, the others not; after some tries it is set aside."""
+        if not isinstance(error, RetryLaterError):
+            self._server_answers()
+        if trouble.backoff.failures + 1 >= MAX_OWN_FAILURES:
+            await self._set_aside(window, error)
+            return
+        if error.status == 409:
+            await self._intake.on_disk(self._outbox.renew_operation(window))
+        base = ACCESS_BASE_SECONDS if error.status == 403 else BACKOFF_BASE_SECONDS
+        self._back_off(trouble.backoff, base, ACCESS_CAP_SECONDS, _asked_pause(error))
+
+    async def _set_aside(self, window: Window, error: HindsightError) -> None:
+        self._logger.warning("Hindsight refuses a window, it is set aside: %s", error)
+        await self._intake.on_disk(self._outbox.set_aside(window, error.reason))
+        self._troubles.pop(window.document_id, None)
+
+    def _trouble(self, window: Window) -> _Trouble:
+        trouble = self._troubles.get(window.document_id) or _Trouble(delivered=self._delivered)
+        self._troubles.put(window.document_id, trouble)
+        return trouble
+
+    def _rest(self, window: Window) -> None:
+        """Does not try a window for a while, whatever was the matter."""
+        self._trouble(window).backoff.not_before = self._clock.monotonic() + BACKOFF_CAP_SECONDS
+
+    def _hold_back(self, error: HindsightError) -> None:
+        """Holds everything back."""
+        is_refused = isinstance(error, AccessRefusedError)
+        base = ACCESS_BASE_SECONDS if is_refused else BACKOFF_BASE_SECONDS
+        cap = ACCESS_CAP_SECONDS if is_refused else BACKOFF_CAP_SECONDS
         self._hold.reason = error.reason
-        self._back_off(self._hold.backoff, base, cap, after_seconds)
-        lasting = isinstance(error, AccessRefusedError) or self._hold.backoff.failures >= LASTING
+        self._back_off(self._hold.backoff, base, cap, _asked_pause(error))
+        lasting = is_refused or self._hold.backoff.failures >= LASTING
         if lasting and not self._hold.is_logged:
             self._logger.warning("delivery to Hindsight stopped, everything is kept: %s", error)
             self._hold.is_logged = True
 
-    def _back_off(
-        self, backoff: _Backoff, base: float, cap: float, after_seconds: float | None
-    ) -> None:
+    def _back_off(self, backoff: _Backoff, base: float, cap: float, asked: float) -> None:
         """Exponential, full jitter, and never before the server's own `Retry-After`."""
         limit = min(cap, base * 2.0 ** min(backoff.failures, 30))
         backoff.failures += 1
-        delay = max(self._random() * limit, after_seconds or 0.0)
-        backoff.not_before = self._clock.monotonic() + delay
+        backoff.not_before = self._clock.monotonic() + max(self._random() * limit, asked)
 
-    async def _rejected(self, window: Window, error: RequestRejectedError) -> None:
-        self._server_answers(window)
-        if error.status == 409:
-            await self._outbox.renew_operation(window)
-            chat = self._chats.setdefault(window.chat, _Backoff())
-            self._back_off(chat, BACKOFF_BASE_SECONDS, BACKOFF_CAP_SECONDS, None)
-            return
-        if error.reason == "too_large" and await self._outbox.split(window):
-            return
-        self._logger.warning("Hindsight refused a window, it is set aside: %s", error)
-        await self._outbox.set_aside(window, error.reason)
-
-    def _server_answers(self, window: Window) -> None:
+    def _server_answers(self) -> None:
         """Ends whatever held the delivery back."""
         if self._hold.is_logged:
             self._logger.info("delivery to Hindsight goes on")
         self._hold = _Hold()
-        self._chats.pop(window.chat, None)
 
     def _until_next(self) -> float:
-        if self._disk_fault:
+        disk = self._intake.disk
+        if disk.fault:
             return DISK_SECONDS
         now = self._clock.monotonic()
-        delays = [b.not_before - now for b in (self._hold.backoff, *self._chats.values())]
+        waits = [self._hold.backoff, *(trouble.backoff for trouble in self._troubles.values())]
+        delays = [one.not_before - now for one in waits]
         coming = [delay for delay in delays if delay > 0]
         # What has become due while this step went on is due at once.
-        due = [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
-        coming += [max(at - now, 0.0) for at in due]
+        coming += [max(at - now, 0.0) for at in self._intake.due]
         return min([*coming, STEP_SECONDS])
+
+
+def _asked_pause(error: HindsightError) -> float:
+    """What the server asks to wait."""
+    return (error.after_seconds or 0.0) if isinstance(error, RetryLaterError) else 0.0

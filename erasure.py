@@ -3,6 +3,10 @@
 Hindsight cannot delete a single memory for good: an invalidated fact is still read from its
 source, and comes back when the source is written again. So lines are taken out of the source, the
 rest is stored as a new document, and the old one is deleted.
+
+What is wished is on disk before the server is asked for anything, in one transaction with what it
+changes there. A *round* makes the server agree with the disk; a command does the first ones, the
+background goes on with them over outages and restarts until nothing is found any more.
 """
 
 from __future__ import annotations
@@ -11,18 +15,24 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from weakref import WeakValueDictionary
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from .archive import Archive, SourceLine
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
-from .hindsight_types import HindsightError, Operation
-from .outbox import Erasure, Outbox
+from .hindsight_types import (
+    AccessRefusedError,
+    HindsightError,
+    Operation,
+    RequestRejectedError,
+)
+from .intake import DISK_ERRORS
+from .outbox import Outbox
 from .scope import Scope
-from .transcript import Document, Line, document_prefix, group_turns, keep, without_person
+from .transcript import Document, Line, keep
+from .wishes import Edited, Erasure
 
 WIPE_SECONDS = 120.0
 WIPE_PAUSE_SECONDS = 2.0
@@ -34,6 +44,7 @@ LATE_ROUNDS = 60
 model was at it still writes its document when the model answers."""
 
 _WORKING = ("pending", "processing")
+_ENDED = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -43,25 +54,55 @@ class Removed:
     Attributes:
         lines: Lines taken out of documents on the server.
         documents: Documents rewritten or deleted there.
-        waiting: Lines or turns taken out of the local queue.
-        unfinished: Retains of this chat that the server is still working on; what they write is
-            erased later only by a wipe.
+        waiting: Lines or turns taken out of what waits here.
+        unfinished: Retains that the server is still working on; what they write is looked at in
+            the background.
+        is_done: False where the rest is done in the background.
+        failure: Why, where the server did not answer as it should: the key of a sentence.
+        is_unchecked: The server does not let its queue be seen.
     """
 
     lines: int = 0
     documents: int = 0
     waiting: int = 0
     unfinished: int = 0
+    is_done: bool = True
+    failure: str = ""
+    is_unchecked: bool = False
+
+
+@dataclass(frozen=True)
+class _Round:
+    """What one round has found and done.
+
+    Attributes:
+        working: Retains that the server is working on and that may write what is to vanish.
+        edited: What was taken out of documents.
+        deleted: How many documents were deleted.
+        is_unchecked: The server's queue was not seen.
+    """
+
+    working: int
+    edited: Edited
+    deleted: int
+    is_unchecked: bool
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.working and not self.deleted
 
 
 class Eraser:
     """Takes lines, people and whole chats out of what is stored.
 
+    A method raises DISK_ERRORS where the disk fails; where it is the wish that could not be
+    written, nothing has changed.
+
     Args:
         client: Hindsight.
         archive: What is stored.
-        outbox: What is not there yet.
-        delivery: Is paused for a chat while its documents are changed.
+        outbox: What is not there yet, and what must vanish.
+        delivery: Takes part in what changes the queue.
         clock: The time.
     """
 
@@ -80,256 +121,239 @@ class Eraser:
         self._delivery = delivery
         self._clock = clock
         self._wake = asyncio.Event()
-        self._erasing: set[str] = set()
         self._quiet_rounds: Counter[str] = Counter()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._without_people: dict[str, set[str]] = {}
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
         """Takes lines out of what is stored; the profile goes too, since it keeps its text.
 
         Raises:
-            HindsightError: The server did not answer as it should; what is done is done.
+            HindsightError: The server did not answer before anything was changed.
         """
-        removed = Removed()
-        async with self._held(scope.chat):
-            await self._archive.delete_profile(scope)
-            for document_id in {line.document_id for line in lines}:
-                gone = {line.text for line in lines if line.document_id == document_id}
-                document = await self._archive.document(scope, document_id)
-                if document:
-                    stays = functools.partial(_stays, gone)
-                    kept = keep(document.lines, stays)
-                    removed = await self._rewrite(scope, document, removed, kept)
-        return removed
+        gone = {line.text for line in lines}
+        async with self._archive.changing(scope.chat):
+            ids = sorted({line.document_id for line in lines})
+            found = [await self._archive.document(scope, one) for one in ids]
+            documents = [document for document in found if document]
+            if not documents:
+                return Removed()
+            edit = functools.partial(_without_lines, gone)
+            edited = await self._begin(
+                scope, lambda: self._delivery.edit_chat(self._wish(scope), edit, documents)
+            )
+            return await self._first_round(scope.chat, edited)
 
     async def remove_person(self, scope: Scope, pseudonym: str) -> Removed:
         """Takes a person's lines, and the bot's answers to them, out of everything of a chat.
 
-        Raises:
-            HindsightError: The server did not answer as it should; what is done is done.
+        Nothing of the chat is delivered until then.
         """
-        async with self._held(scope.chat):
-            waiting, tried = await self._outbox.edit_chat(
-                scope.chat, lambda lines: without_person(lines, pseudonym)
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, people=(pseudonym,))
+            edited = await self._begin(
+                scope, lambda: self._delivery.edit_chat(wish, wish.without_people)
             )
-            if tried:
-                await self._note(scope, tried, whole=False)
-            removed = Removed(waiting=waiting, unfinished=await self._unfinished(scope.chat))
-            await self._archive.delete_profile(scope)
-            for document_id in [one async for one in self._archive.document_ids(scope.tags)]:
-                if document_id in tried:
-                    await self._client.delete_document(document_id)
-                elif document := await self._archive.document(scope, document_id):
-                    kept = without_person(document.lines, pseudonym)
-                    if len(kept) < len(document.lines):
-                        removed = await self._rewrite(scope, document, removed, kept)
-        return removed
+            return await self._first_round(scope.chat, edited)
 
-    async def wipe(self, scope: Scope) -> Removed | None:
+    async def wipe(self, scope: Scope) -> Removed:
         """Erases everything of a chat: what waits, what is queued on the server, what is stored.
 
-        The wish is on disk first; what is not done after two minutes goes on in the background,
-        over restarts, and nothing of the chat is delivered until then.
-
-        Returns:
-            The figures, or None if it goes on in the background.
-
-        Raises:
-            HindsightError: The server did not answer as it should; it is tried again in the
-                background.
+        What is not done after two minutes goes on in the background, and nothing of the chat is
+        delivered until then.
         """
-        deadline = self._clock.monotonic() + WIPE_SECONDS
-        removed, clean = 0, 0
-        async with self._held(scope.chat):
-            waiting, erasure = await self._begin_erasure(scope)
-            while clean < CLEAN_ROUNDS:
-                cancelled, deleted, erasure = await self._erase_round(erasure)
-                removed += deleted
-                clean = 0 if cancelled or deleted else clean + 1
-                if self._clock.monotonic() > deadline:
-                    return None
-                await self._clock.sleep(WIPE_PAUSE_SECONDS)
-            await self._erased(erasure)
-        return Removed(documents=removed, waiting=waiting)
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, whole=True)
+            waiting = await self._begin(scope, lambda: self._delivery.drop_chat(wish))
+            try:
+                return await self._wipe(scope.chat, waiting)
+            except HindsightError as error:
+                return Removed(waiting=waiting, is_done=False, failure=error.reason)
 
-    async def restore(self) -> None:
-        """Holds back what must not be sent before an erasure of an earlier run is complete."""
-        for erasure in await self._unfinished_erasures() or ():
-            if erasure.whole:
-                await self._hold_back(erasure.chat)
+    async def cut_off(self, scope: Scope, pseudonym: str) -> None:
+        """Keeps what a person has said, and is not answered yet, from being stored."""
+        await self._outbox.cut_off(scope.chat, pseudonym, self._clock.monotonic())
 
     async def run(self) -> None:
         """Completes erasures for ever; ends by cancellation."""
         while True:
             self._wake.clear()
-            erasures = await self._unfinished_erasures()
+            erasures = await self._erasures()
             if erasures == []:
                 await self._wake.wait()
                 await self._clock.sleep(BACKGROUND_PAUSE_SECONDS)  # a command is at work on it
                 continue
             for erasure in erasures or ():
-                await self._continue(erasure.chat)
+                with contextlib.suppress(HindsightError, *DISK_ERRORS):
+                    await self._continue(erasure.chat)
             await self._clock.sleep(BACKGROUND_PAUSE_SECONDS)
 
-    def _lock(self, chat: str) -> asyncio.Lock:
-        return self._locks.setdefault(chat, asyncio.Lock())
-
-    @contextlib.asynccontextmanager
-    async def _held(self, chat: str) -> AsyncIterator[None]:
-        """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
-        async with self._lock(chat):
-            await self._delivery.pause(chat)
-            try:
-                yield
-            finally:
-                if chat not in self._erasing:
-                    self._delivery.resume(chat)
-
-    async def _rewrite(
-        self,
-        scope: Scope,
-        document: Document,
-        removed: Removed,
-        kept: Sequence[Line],
-    ) -> Removed:
-        """Puts what stays of a document in the queue as a new one, and deletes the old one."""
-        replacement = ""
-        if kept and scope.chat not in self._erasing:
-            replacement = await self._outbox.add_window(
-                scope.chat, document.header, group_turns(kept)
-            )
-        try:
-            await self._client.delete_document(document.document_id)
-        except HindsightError:
-            # The deletion may have happened all the same. Only beside a document that is surely
-            # there the replacement would stand twice; otherwise what stays must not be lost.
-            if replacement and await self._is_stored(document.document_id):
-                await self._outbox.remove_document(replacement)
-            raise
-        return replace(
-            removed,
-            lines=removed.lines + len(document.lines) - len(kept),
-            documents=removed.documents + 1,
-        )
-
-    async def _is_stored(self, document_id: str) -> bool:
-        """Whether a document is surely there; a server that does not answer proves nothing."""
-        try:
-            return await self._client.document(document_id) is not None
-        except HindsightError:
-            return False
-
-    async def _unfinished(self, chat: str) -> int:
-        """How many retains of a chat the server is still working on."""
-        prefix = document_prefix(chat)
-        working = await self._working()
-        return len({one.document_id for one in working if one.document_id.startswith(prefix)})
-
-    async def _begin_erasure(self, scope: Scope) -> tuple[int, Erasure]:
-        """Drops what waits of a chat, and notes on disk that everything of it must go."""
-        waiting, tried = await self._outbox.drop_chat(scope.chat)
-        erasure = await self._note(scope, tried, whole=True)
-        self._erasing.add(scope.chat)
-        return waiting, erasure
-
-    async def _note(self, scope: Scope, documents: Iterable[str], *, whole: bool) -> Erasure:
-        """Notes on disk what must vanish, besides what is noted of this chat already."""
-        earlier = [e for e in await self._outbox.erasures() if e.chat == scope.chat]
-        late = {*documents, *(document_id for e in earlier for document_id in e.documents)}
-        erasure = Erasure(
+    def _wish(self, scope: Scope, *, people: tuple[str, ...] = (), whole: bool = False) -> Erasure:
+        return Erasure(
             scope.chat,
             scope.tags,
             self._archive.profile_id(scope),
-            tuple(sorted(late)),
-            whole=whole or any(e.whole for e in earlier),
+            people=people,
+            whole=whole,
+            at=self._clock.monotonic(),
         )
-        await self._outbox.keep_erasure(erasure)
+
+    async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
+        """Puts a wish on disk; the background knows of it even if the caller is cancelled."""
+        self._without_people.pop(scope.chat, None)
         self._quiet_rounds.pop(scope.chat, None)
-        self._wake.set()
-        return erasure
+        try:
+            return await write()
+        finally:
+            self._wake.set()
 
-    async def _erase_round(self, erasure: Erasure) -> tuple[int, int, Erasure]:
-        """One pass over everything that an erasure names.
+    async def _first_round(self, chat: str, edited: Edited) -> Removed:
+        """The round of a command, with what it has done on disk already."""
+        try:
+            done = await self._round(chat, is_thorough=True)
+        except HindsightError as error:
+            return Removed(
+                edited.lines, edited.documents, edited.waiting, is_done=False, failure=error.reason
+            )
+        return Removed(
+            edited.lines + done.edited.lines,
+            edited.documents + done.edited.documents,
+            edited.waiting,
+            done.working,
+            is_done=await self._is_done(chat, done),
+            is_unchecked=done.is_unchecked,
+        )
 
-        Returns:
-            How many queued retains were cancelled, how many documents were deleted, and the
-            erasure with the documents that may yet be written.
-        """
-        queued = await self._queued(erasure)
-        for operation in queued:
-            await self._client.cancel(operation)
-        late = set(erasure.documents) | {operation.document_id for operation in queued}
-        if late != set(erasure.documents):
-            erasure = replace(erasure, documents=tuple(sorted(late)))
-            await self._outbox.keep_erasure(erasure)
-        stored: set[str] = set()
-        if erasure.whole:
-            stored = {one async for one in self._archive.document_ids(erasure.tags)}
+    async def _wipe(self, chat: str, waiting: int) -> Removed:
+        deadline = self._clock.monotonic() + WIPE_SECONDS
+        deleted, clean, is_unchecked = 0, 0, False
+        while clean < CLEAN_ROUNDS and self._clock.monotonic() <= deadline:
+            done = await self._round(chat, is_thorough=True)
+            deleted, is_unchecked = deleted + done.deleted, done.is_unchecked
+            clean = clean + 1 if done.is_clean else 0
+            await self._clock.sleep(WIPE_PAUSE_SECONDS)
+        if clean >= CLEAN_ROUNDS:
+            await self._end_wish(chat)
+        return Removed(
+            documents=deleted,
+            waiting=waiting,
+            is_done=clean >= CLEAN_ROUNDS,
+            is_unchecked=is_unchecked,
+        )
+
+    async def _is_done(self, chat: str, done: _Round) -> bool:
+        """Whether the server agrees with what was wished; then the chat is delivered again."""
+        erasure = await self._erasure(chat)
+        if erasure and erasure.is_held:
+            if not (done.is_clean if erasure.whole else not done.working):
+                return False
+            await self._end_wish(chat)
+        return True
+
+    async def _end_wish(self, chat: str) -> None:
+        """Lets a chat be delivered again; an eye is kept on what may be written late."""
+        await self._outbox.end_wish(chat)
+        self._without_people.pop(chat, None)
+        self._delivery.wake()
+
+    async def _continue(self, chat: str) -> None:
+        """One round in the background; a server that fails is asked again later."""
+        async with self._archive.lock(chat):
+            # Read again: a command may have completed it, and what came after must stay.
+            erasure = await self._erasure(chat)
+            if erasure is None:
+                return
+            rounds = self._quiet_rounds[chat]
+            is_last = rounds >= LATE_ROUNDS - 1
+            done = await self._round(chat, is_thorough=erasure.is_held or is_last or not rounds)
+            if erasure.is_held:
+                await self._is_done(chat, done)
+            elif is_last and done.is_clean:
+                self._quiet_rounds.pop(chat, None)
+                await self._outbox.end_erasure(chat)
+
+    async def _round(self, chat: str, *, is_thorough: bool) -> _Round:
+        """Makes the server agree with what is on disk of a chat."""
+        erasure = await self._erasure(chat)
+        if erasure is None:
+            return _Round(0, Edited(), 0, is_unchecked=False)
+        working = await self._working(erasure)
+        erasure = await self._cancel(erasure, working or ())
+        stored = await self._archive.document_ids(erasure.tags)
+        edited = Edited()
+        if erasure.people and not erasure.whole:
+            edited = await self._rewrite(erasure, stored)
+            erasure = await self._erasure(chat) or erasure
+        gone = [one for one in stored if erasure.whole or one in erasure.documents]
+        for document_id in gone:
+            await self._client.delete_document(document_id)
+        if gone or erasure.whole or not self._quiet_rounds[chat]:
             await self._client.delete_profile(erasure.profile)
-        deleted = 0
-        for document_id in late | stored:
-            deleted += await self._client.delete_document(document_id)
-        return len(queued), deleted, erasure
+        if gone or is_thorough:
+            await self._forget_operations(erasure)
+        done = _Round(len(working or ()), edited, len(gone), is_unchecked=working is None)
+        self._quiet_rounds[chat] = self._quiet_rounds[chat] + 1 if done.is_clean else 0
+        return done
 
-    async def _queued(self, erasure: Erasure) -> list[Operation]:
-        """Retains in the server's queue that would write what is to be erased."""
-        prefix = document_prefix(erasure.chat)
-        return [
-            operation
-            for operation in await self._working()
-            if operation.document_id in erasure.documents
-            or (erasure.whole and operation.document_id.startswith(prefix))
-        ]
+    async def _rewrite(self, erasure: Erasure, stored: Sequence[str]) -> Edited:
+        """Queues what stays of stored documents in which somebody speaks who is to vanish."""
+        known = self._without_people.setdefault(erasure.chat, set(erasure.documents))
+        new = [one for one in stored if one not in known]
+        found: list[Document] = []
+        for document_id in new:
+            document = await self._archive.read(erasure.tags, document_id)
+            if document and erasure.without_people(document.lines) != list(document.lines):
+                found.append(document)
+        edited = Edited()
+        if found:
+            edited = await self._outbox.replace_documents(erasure, erasure.without_people, found)
+        known.update(new)
+        return edited
 
-    async def _working(self) -> list[Operation]:
-        """What the server's queue holds of the whole bank."""
-        return [one for status in _WORKING for one in await self._client.operations(status)]
+    async def _working(self, erasure: Erasure) -> list[Operation] | None:
+        """Retains in the server's queue that may write what is to vanish.
 
-    async def _erased(self, erasure: Erasure) -> None:
-        """Ends a whole erasure, but keeps an eye on what a cancelled retain may write."""
-        await self._outbox.keep_erasure(replace(erasure, whole=False))
-        self._erasing.discard(erasure.chat)
-        self._delivery.resume(erasure.chat)
+        None where the server lets nobody see it: what is stored can be deleted all the same.
+        """
+        try:
+            found = await self._operations(_WORKING)
+        except AccessRefusedError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            return None
+        return [one for one in found if erasure.concerns(one.document_id)]
 
-    async def _hold_back(self, chat: str) -> None:
-        """Sends nothing of a chat until everything of it is erased."""
-        self._erasing.add(chat)
-        await self._delivery.pause(chat)
+    async def _cancel(self, erasure: Erasure, working: Collection[Operation]) -> Erasure:
+        """Cancels what would write nothing but what is to vanish, and notes its documents."""
+        useless = [one for one in working if erasure.is_useless(one.document_id)]
+        if new := {one.document_id for one in useless} - set(erasure.documents):
+            await self._outbox.note_documents(erasure.chat, new)
+        for operation in useless:
+            await self._client.cancel(operation)
+        return await self._erasure(erasure.chat) or erasure
 
-    async def _unfinished_erasures(self) -> list[Erasure] | None:
+    async def _forget_operations(self, erasure: Erasure) -> None:
+        """Deletes the server's records of what wrote the documents: they hold the whole text."""
+        with contextlib.suppress(AccessRefusedError, RequestRejectedError):
+            for one in await self._operations(_ENDED):
+                if erasure.is_useless(one.document_id):
+                    await self._client.forget_operation(one.operation_id)
+
+    async def _operations(self, statuses: Sequence[str]) -> list[Operation]:
+        return [one for status in statuses for one in await self._client.operations(status)]
+
+    async def _erasure(self, chat: str) -> Erasure | None:
+        return next((one for one in await self._outbox.erasures() if one.chat == chat), None)
+
+    async def _erasures(self) -> list[Erasure] | None:
         """Erasures on disk; None while the disk fails, which the delivery reports."""
         try:
             return await self._outbox.erasures()
         except DISK_ERRORS:
             return None
 
-    async def _continue(self, chat: str) -> None:
-        """One round of an erasure in the background; a server that fails is asked again later."""
-        async with self._lock(chat):
-            # Read again: a command may have completed it, and what came after must stay.
-            for erasure in await self._unfinished_erasures() or ():
-                if erasure.chat == chat:
-                    with contextlib.suppress(HindsightError, *DISK_ERRORS):
-                        await self._finish(erasure)
 
-    async def _finish(self, erasure: Erasure) -> None:
-        if erasure.whole:
-            await self._hold_back(erasure.chat)
-        cancelled, deleted, erasure = await self._erase_round(erasure)
-        if cancelled or deleted:
-            self._quiet_rounds.pop(erasure.chat, None)
-        elif erasure.whole:
-            await self._erased(erasure)
-        else:
-            await self._watch(erasure)
-
-    async def _watch(self, erasure: Erasure) -> None:
-        """Counts the rounds without a late document, and ends the erasure after enough of them."""
-        self._quiet_rounds[erasure.chat] += 1
-        if not erasure.documents or self._quiet_rounds[erasure.chat] >= LATE_ROUNDS:
-            del self._quiet_rounds[erasure.chat]
-            await self._outbox.end_erasure(erasure.chat)
+_FORBIDDEN = 403
 
 
-def _stays(gone: Collection[str], line: Line, _: str) -> bool:
-    return line.text not in gone
+def _without_lines(gone: Collection[str], lines: Sequence[Line]) -> list[Line]:
+    return keep(lines, lambda line, _: line.text not in gone)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -50,13 +50,25 @@ def read_memory(raw: Any) -> RecalledMemory | None:
     )
 
 
-def with_chunk(memory: RecalledMemory, chunks: Mapping[str, Any]) -> RecalledMemory:
-    """A memory with the words that it was made from.
+def read_recall(raw: Mapping[str, Any], tags: Collection[str]) -> list[RecalledMemory]:
+    """What a recall found that carries all the tags, each with words that it was made from."""
+    wanted = frozenset(tags)
 
-    Only its own: which other chunks an answer holds is not limited to the chat on every server.
-    """
-    text = as_dict(chunks.get(memory.chunk_id)).get("text") if memory.chunk_id else None
-    return replace(memory, chunk=text) if isinstance(text, str) else memory
+    def ours(rows: Iterable[Any]) -> list[RecalledMemory]:
+        return [memory for memory in map(read_memory, rows) if memory and wanted <= memory.tags]
+
+    facts = {fact.memory_id: fact for fact in ours(as_dict(raw.get("source_facts")).values())}
+    found, chunks = ours(as_list(raw.get("results"))), as_dict(raw.get("chunks"))
+
+    def words_of(memory: RecalledMemory) -> str:
+        """Its own: not every server limits the chunks of an answer to the chat."""
+        for one in (memory, *(facts[key] for key in memory.sources if key in facts)):
+            text = as_dict(chunks.get(one.chunk_id)).get("text") if one.chunk_id else None
+            if isinstance(text, str):
+                return text
+        return ""
+
+    return [replace(memory, chunk=words_of(memory)) for memory in found]
 
 
 def read_document(document_id: str, raw: Mapping[str, Any]) -> StoredDocument:

@@ -21,7 +21,7 @@ from .hindsight_answers import (
     read_document,
     read_listed,
     read_memory,
-    with_chunk,
+    read_recall,
 )
 from .hindsight_bank import LONG_PAGE, PAGE_SIZE, HindsightBank
 from .hindsight_http import Answer
@@ -109,12 +109,9 @@ class HindsightClient(HindsightBank):
         async with self._recall_turn(deadline):
             self._heed_refusal()
             answer = await self._recall(body)
-        results = answer.content.get("results") or []
-        if not isinstance(results, list):
+        if not isinstance(answer.content.get("results") or [], list):
             raise RetryLaterError("bad_answer", answer.status)
-        wanted, chunks = frozenset(tags), as_dict(answer.content.get("chunks"))
-        found = [m for m in map(read_memory, results) if m and wanted <= m.tags]
-        return [with_chunk(memory, chunks) for memory in found]
+        return read_recall(answer.content, tags)
 
     async def _recall(self, body: Mapping[str, Any]) -> Answer:
         """Sends a recall, and keeps in mind how long the server wants to have none."""

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+SOURCE_TOKENS = 4096
+
 
 class HindsightError(Exception):
     """A call failed.
@@ -112,7 +114,8 @@ class RecallOptions:
         min_semantic: Replaces the server's own floor for `RecalledMemory.semantic`.
         window: Memories of this time are looked for as well; first and last moment, aware.
         chunk_tokens: Bound on the words of all `RecalledMemory.chunk`; 0 leaves them out.
-        with_sources: Tell `RecalledMemory.sources` of each conclusion.
+        with_sources: Tell `RecalledMemory.sources` of each conclusion, and with `chunk_tokens` give
+            it the words of one of them.
     """
 
     min_semantic: float | None = None
@@ -126,7 +129,7 @@ class RecallOptions:
         if self.chunk_tokens:
             include["chunks"] = {"max_tokens": self.chunk_tokens}
         if self.with_sources:  # ids come whatever the bound on their texts
-            include["source_facts"] = {"max_tokens": 0}
+            include["source_facts"] = {"max_tokens": SOURCE_TOKENS if self.chunk_tokens else 0}
         body: dict[str, Any] = {"include": include}
         if self.min_semantic is not None:
             body["min_scores"] = {"semantic": self.min_semantic}

@@ -33,7 +33,7 @@ from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller
-from .events import EventReader, is_manager, locale_of, origin_of, person_id_of
+from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
@@ -147,9 +147,8 @@ class HindsightMemory(Star):
         delivery, stored = self._parts.delivery, self._parts.stored
         await delivery.start()
         if stored:
-            await stored.eraser.restore()
-            self._start(stored.eraser.run())
-        self._start(delivery.run())
+            self._parts.workers.start("eraser", stored.eraser.run)
+        self._parts.workers.start("delivery", delivery.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -170,6 +169,7 @@ class HindsightMemory(Star):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._parts.workers.aclose()
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
@@ -178,6 +178,7 @@ class HindsightMemory(Star):
             logger.info("stopping before everything was sent; the rest follows at the next start")
         self._handover.close()
         await self._parts.delivery.aclose()
+        await self._parts.people.aclose()
         if self._parts.client:
             await self._parts.client.aclose()
 
@@ -220,9 +221,11 @@ class HindsightMemory(Star):
         AstrBot may hand such a message to the running agent, and then no hook is called for it.
         """
         turn = self._working.get(event.unified_msg_origin)
-        if turn and event.message_str:
-            message = self._reader(event, turn.message.scope).message(self._clock.local())
-            if message.speaker.pseudonym == turn.message.speaker.pseudonym:
+        scope = self._memory.admit(self._scope(event))
+        if turn and event.message_str and isinstance(scope, Scope):
+            message = self._reader(event, scope).message(self._clock.local())
+            is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
+            if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
 
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
@@ -261,8 +264,9 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
+            words = await self._clean(event, words)
             caller = self._caller(event, self._scope(event))
-            async for answer in self._parts.commands.answer(caller, self._clean(event, words)):
+            async for answer in self._parts.commands.answer(caller, words):
                 yield answer
 
     async def use_tool(self, event: AstrMessageEvent, name: ToolName, text: str) -> str:
@@ -272,8 +276,9 @@ class HindsightMemory(Star):
             return self._texts(event)("ended")
         if plugin is not self:
             return await plugin.use_tool(event, name, text)
+        text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        return await self._parts.tools.answer(name, caller, self._clean(event, text))
+        return await self._parts.tools.answer(name, caller, text)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
@@ -284,6 +289,7 @@ class HindsightMemory(Star):
         if isinstance(scope, Skip):
             self._refuse(event, scope)
             return None
+        await self._parts.people.meet(scope, ids_of(event))
         message = self._reader(event, scope).message(self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         event.set_extra(TURN_EXTRA, turn)
@@ -331,8 +337,10 @@ class HindsightMemory(Star):
         reader = self._reader(event, scope)
         first = turn.message
         if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
-            first = replace(reader.message(first.at), began=first.began)
-        if answer := reader.clean(text or ""):
+            now = reader.message(first.at)
+            is_private = first.private_to_speaker or now.private_to_speaker
+            first = replace(now, began=first.began, private_to_speaker=is_private)
+        if answer := reader.said(text or ""):
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
             # The platform may have told the bot's name only after the question was read.
@@ -341,11 +349,13 @@ class HindsightMemory(Star):
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
-        was_over, turn.is_over = turn.is_over, True
-        if self._handover.is_closed and not was_over and turn.run:
-            messages = turn.run.messages
+        turn.is_event_over = True
+        messages = turn.run.messages if turn.run else []
+        text = answer_in(messages)
+        if self._handover.is_closed and not turn.is_over and text:
+            turn.is_over = True
             instance = self._handover.successor() or self
-            self._start(instance.take_answer(event, turn, messages, answer_in(messages)))
+            self._start(instance.take_answer(event, turn, messages, text))
 
     # --- Handing over -------------------------------------------------------------------------
 
@@ -385,12 +395,10 @@ class HindsightMemory(Star):
         return hasher.scope(origin) if hasher else Skip.STATE_FAULT
 
     def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
-        hasher = self._state.hasher
-        assert hasher is not None  # a scope came from it
         return EventReader(
             event,
             scope,
-            hasher,
+            self._parts.people.roster(scope),
             self._texts(event),
             bot_name=self._bot_names.name(event),
             wake_prefix=self._provider_prefix(event),
@@ -418,9 +426,12 @@ class HindsightMemory(Star):
         name = next(_command_names(), COMMAND)
         return Texts(language, command=_wake_prefix(event, self._host_config(event)) + name)
 
-    def _clean(self, event: AstrMessageEvent, text: str) -> str:
+    async def _clean(self, event: AstrMessageEvent, text: str) -> str:
         scope = self._scope(event)
-        return self._reader(event, scope).clean(text) if isinstance(scope, Scope) else text
+        if not isinstance(scope, Scope):
+            return text
+        await self._parts.people.meet(scope, ids_of(event))
+        return self._reader(event, scope).clean(text)
 
     def _host_config(self, event: AstrMessageEvent) -> Any:
         return self.context.get_config(umo=event.unified_msg_origin)

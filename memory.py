@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from .breaker import Breaker
+from .cleaning import as_said
 from .clock import Clock
 from .days import days_named
 from .delivery import Delivery
@@ -25,6 +26,7 @@ from .hindsight_types import (
     RecallOptions,
     RequestRejectedError,
 )
+from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
 from .memory_formatter import build_block, cut_memories
 from .query import asks_to_remember, build_query, halve_query
@@ -203,12 +205,12 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn if one.stored]
-        if self._is_repeated(first, [one.text for one in said]):
+        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
+        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
-        said.append(Utterance(first.bot, answered_at, answer))
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
             first.scope.chat,
@@ -242,7 +244,7 @@ class ChatMemory:
             by_bot: The bot says it, in answer to that person.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, text)
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -253,7 +255,10 @@ class ChatMemory:
         )
 
     def forget_chat(self, scope: Scope) -> None:
-        """Drops what is held of a chat in memory: the talk, the last recall, the profile."""
+        """Drops what is held of a chat in memory: the talk, the last recall, the profile.
+
+        What a recall or a reading of the profile that has begun will bring is dropped with it.
+        """
         self._forgotten_at.put(scope.chat, self._clock.monotonic())
         for said in [key for key in self._said if key[0] == scope.chat]:
             del self._said[said]
@@ -266,7 +271,7 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
-    def _is_repeated(self, first: Message, said: Sequence[str]) -> bool:
+    def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
 
         Only what is long enough to mean the same again counts: not a 是的 to another question.
@@ -274,7 +279,6 @@ class ChatMemory:
         now = self._clock.monotonic()
         while self._said and next(iter(self._said.values())) < now - REPEAT_SECONDS:
             self._said.popitem(last=False)
-        text = "\n".join(said)
         if len(text.encode()) < MIN_REPEATED_BYTES:
             return False
         key = (first.scope.chat, first.speaker.pseudonym, hash(text))
@@ -332,6 +336,8 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        if self.is_outdated(message):
+            return ""
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
         return report.block
 
@@ -427,10 +433,11 @@ class ChatMemory:
         return text
 
     async def _refresh_profile(self, read: ProfileReader, message: Message) -> str:
-        with contextlib.suppress(HindsightError):
+        with contextlib.suppress(HindsightError, *DISK_ERRORS):
             text = await read(message.scope, message.texts)
             seconds = PROFILE_SECONDS if text else PROFILE_PENDING_SECONDS
-            self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
+            if not self.is_outdated(message):
+                self._profiles.put(message.scope.chat, (text, self._clock.monotonic() + seconds))
         return ""
 
     async def _probe(self) -> bool:

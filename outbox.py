@@ -1,9 +1,10 @@
-"""Turns on disk until Hindsight has them.
+"""Turns on disk until Hindsight has them, and the wishes to erase until they are done.
 
 A *window* is a run of turns of one chat that becomes one document. It is `open` while turns are
-added, `sealed` when it is to be sent, and `aside` when the server refused it for good. Its
-document id and operation id are fixed when the window is made, before anything is sent, so that
-sending it again is harmless: delivery is at least once, the effect exactly once.
+added, `sealed` when it is to be sent, and `aside` when it cannot be sent. Its document id and
+operation id are fixed when the window is made, before anything is sent, so that sending it again
+is harmless: delivery is at least once, the effect exactly once. Windows are addressed by their
+document id, so that an answer about one of a damaged file reaches none of the file after it.
 
 SQLite calls block, so all of them run on one thread of the outbox's own.
 """
@@ -11,19 +12,31 @@ SQLite calls block, so all of them run on one thread of the outbox's own.
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import json
-import os
 import sqlite3
+import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate
 
+from . import wishes
 from .hindsight_types import RetainItem
+from .late import LateTurn, late_files, read_late, write_late
+from .outbox_file import (
+    DATABASE_FILE,
+    Connect,
+    connect,
+    is_corrupt,
+    move_aside,
+    prepare,
+    sync_log,
+)
 from .transcript import (
+    Document,
     Header,
     Line,
     TurnLines,
@@ -33,48 +46,19 @@ from .transcript import (
     group_turns,
     new_document_id,
 )
+from .wishes import Edited, Erasure
 
-DATABASE_FILE = "outbox.db"
+Edit = Callable[[Sequence[Line]], list[Line]]
+
 MAX_WINDOW_CHARS = 6000
 """A window is sealed at this size; Hindsight extracts facts from chunks of 3000 characters."""
 MAX_WINDOWS = 200_000
-"""Sealed windows beyond this number push the oldest out."""
+"""Sealed windows and those set aside beyond this number push the oldest out."""
 
-_T = TypeVar("_T")
-_PRIMARY_CODE = 0xFF
-_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+UNREADABLE = "unreadable"
+"""Why a window is set aside of which the file holds no sense."""
 
 _SELECT_WINDOW = "SELECT id, chat, document_id, operation_id, header, chars FROM windows"
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS windows (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    position REAL NOT NULL,
-    state TEXT NOT NULL,
-    chat TEXT NOT NULL,
-    document_id TEXT NOT NULL,
-    operation_id TEXT NOT NULL,
-    header TEXT NOT NULL,
-    turns INTEGER NOT NULL,
-    chars INTEGER NOT NULL,
-    uptime REAL NOT NULL,
-    tried INTEGER NOT NULL DEFAULT 0,
-    reason TEXT NOT NULL DEFAULT ''
-);
-CREATE INDEX IF NOT EXISTS windows_by_state ON windows (state, position, id, chat);
-CREATE INDEX IF NOT EXISTS windows_by_chat ON windows (chat, state);
-CREATE TABLE IF NOT EXISTS turns (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    window INTEGER NOT NULL REFERENCES windows (id) ON DELETE CASCADE,
-    lines TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS turns_by_window ON turns (window);
-CREATE TABLE IF NOT EXISTS erasures (
-    chat TEXT PRIMARY KEY, tags TEXT NOT NULL, profile TEXT NOT NULL, documents TEXT NOT NULL,
-    whole INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
-"""
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,6 @@ class Window:
     """A window that is to be sent.
 
     Attributes:
-        window_id: Its row.
         chat: The chat's hash.
         document_id: Unique for ever.
         operation_id: Makes a repeated request harmless.
@@ -91,7 +74,6 @@ class Window:
         chars: Characters of all lines.
     """
 
-    window_id: int
     chat: str
     document_id: str
     operation_id: str
@@ -101,8 +83,14 @@ class Window:
 
     @property
     def item(self) -> RetainItem:
-        """Its document, the same each time it is built."""
+        """Its document as it is sent, the same each time it is built."""
         return build_item(self.document_id, self.header, self.turns)
+
+    @property
+    def document(self) -> Document:
+        """Its document as it is read."""
+        lines = tuple(line for turn in self.turns for line in turn)
+        return Document(self.document_id, self.header, lines)
 
 
 @dataclass(frozen=True)
@@ -110,31 +98,12 @@ class Added:
     """Where a turn went.
 
     Attributes:
-        window_id: Its window.
+        document_id: Its window's.
         sealed: Whether that window is now ready to be sent.
     """
 
-    window_id: int
+    document_id: str
     sealed: bool
-
-
-@dataclass(frozen=True)
-class Erasure:
-    """What must yet vanish from the server; kept on disk until it has.
-
-    Attributes:
-        chat: The chat's hash.
-        tags: The chat's four tags.
-        profile: The id of its mental model.
-        documents: Ids of documents that a queued retain may still write.
-        whole: Everything of the chat must go, and nothing of it is delivered until then.
-    """
-
-    chat: str
-    tags: tuple[str, ...]
-    profile: str
-    documents: tuple[str, ...]
-    whole: bool
 
 
 @dataclass(frozen=True)
@@ -144,7 +113,7 @@ class OutboxFigures:
     Attributes:
         open_turns: Turns in windows that are not sealed yet.
         waiting: Sealed windows.
-        aside: Reasons of the windows that the server refused for good, with numbers.
+        aside: Reasons of the windows that cannot be sent, with numbers.
         sent: Windows delivered, ever.
         sent_chars: Characters delivered, ever.
         sent_chars_today: Characters delivered on the day asked for.
@@ -162,17 +131,31 @@ class OutboxFigures:
     moved_aside: str = ""
 
 
+def _transaction[**Given, Result](
+    method: Callable[Concatenate[Outbox, sqlite3.Connection, Given], Result],
+) -> Callable[Concatenate[Outbox, Given], Coroutine[Any, Any, Result]]:
+    """Makes a method one transaction on the outbox's thread: all of it happens, or nothing."""
+
+    @functools.wraps(method)
+    async def run(self: Outbox, /, *args: Given.args, **named: Given.kwargs) -> Result:
+        return await self._run(lambda db: method(self, db, *args, **named))
+
+    return run
+
+
 class Outbox:
     """The durable queue.
 
     Every method raises `sqlite3.Error` or `OSError` where the disk does not do what it should
     (full, read-only), and has then changed nothing. A corrupt database is moved aside and
-    replaced by an empty one.
+    replaced by an empty one; that of a later version is refused (`NewerFileError`).
 
     Args:
         folder: AstrBot's data directory of the plugin.
         every_n_turns: Turns that fill a window.
         connect: The seam for tests that need a failing disk.
+        sync: The same for the wait until the disk has everything.
+        now: Seconds that never jump.
     """
 
     def __init__(
@@ -180,357 +163,304 @@ class Outbox:
         folder: Path,
         *,
         every_n_turns: int,
-        connect: Callable[[Path], sqlite3.Connection] | None = None,
+        connect: Connect = connect,
+        sync: Callable[[Path], None] = sync_log,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._folder = folder
         self._path = folder / DATABASE_FILE
         self._every_n_turns = every_n_turns
-        self._connect = connect or _connect
+        self._connect = connect
+        self._now = now
+        self._sync = sync
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-outbox")
         self._disk_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hindsight-disk")
         self._connection: sqlite3.Connection | None = None
         self._waiting = 0
+        self._aside = 0
+        self._taken: set[Path] = set()
         self._moved_aside = ""
         self._closed = False
 
-    async def add(self, turns: Sequence[TurnRecord]) -> list[Added]:
-        """Commits turns, all or none, each to its chat's open window."""
-        return await self._run(lambda db: [self._add(db, turn) for turn in turns])
+    @_transaction
+    def add(self, db: sqlite3.Connection, turns: Sequence[TurnRecord]) -> list[Added]:
+        """Commits turns, each to its chat's open window, but those that are erased already."""
+        return [self._add(db, turn) for turn in turns if not wishes.is_cut_off(db, turn)]
 
-    async def seal(self, window_ids: Collection[int] | None = None) -> None:
+    @_transaction
+    def seal(self, db: sqlite3.Connection, document_ids: Collection[str] | None = None) -> None:
         """Makes open windows ready to be sent: these, or all."""
-        await self._run(lambda db: self._seal(db, window_ids))
+        sealed = "UPDATE windows SET state = 'sealed' WHERE state = 'open'"
+        if document_ids is None:
+            number = db.execute(sealed).rowcount
+        else:
+            these = f"{sealed} AND document_id = ?"
+            number = sum(db.execute(these, (one,)).rowcount for one in document_ids)
+        self._count_sealed(db, number)
 
-    async def next_window(self, *, excluding: Collection[str] = ()) -> Window | None:
-        """The oldest sealed window of a chat that is not excluded."""
+    async def next_window(
+        self, *, excluding: Collection[str] = (), skipping: Collection[str] = ()
+    ) -> Window | None:
+        """The oldest sealed window that may be sent; those of a chat that is erased may not.
+
+        Args:
+            excluding: Hashes of chats.
+            skipping: Document ids of windows.
+        """
         if self._connection and not self._waiting:
             return None  # known without a trip to the thread, and asked after every turn
-        return await self._run(lambda db: _next_window(db, excluding))
+        return await self._next_window(excluding, skipping)
 
-    async def delivered(self, window: Window, *, day: str) -> None:
+    @_transaction
+    def delivered(self, db: sqlite3.Connection, window: Window, *, day: str) -> int:
         """Forgets a window that Hindsight has, and counts it.
 
         Args:
+            db: The database.
             window: What was sent.
             day: The local date, for the daily figure.
-        """
-        await self._run(lambda db: self._delivered(db, window, day))
-
-    async def set_aside(self, window: Window, reason: str) -> None:
-        """Keeps a window that the server refuses, with the reason, out of delivery."""
-        await self._run(lambda db: self._set_aside(db, window, reason))
-
-    async def retry_aside(self) -> int:
-        """Puts the windows that were set aside back into delivery; returns how many."""
-        return await self._run(self._retry_aside)
-
-    async def renew_operation(self, window: Window) -> None:
-        """Gives a window another operation id, where the server says its own is taken."""
-        await self._run(
-            lambda db: db.execute(
-                "UPDATE windows SET operation_id = ? WHERE id = ?",
-                (str(uuid.uuid4()), window.window_id),
-            )
-        )
-
-    async def mark_tried(self, window: Window) -> None:
-        """Notes that a window may have reached the server."""
-        await self._run(
-            lambda db: db.execute(
-                "UPDATE windows SET tried = 1 WHERE id = ? AND tried = 0", (window.window_id,)
-            )
-        )
-
-    async def add_window(self, chat: str, header: Header, turns: Sequence[TurnLines]) -> str:
-        """Puts a whole window in the queue, ready to be sent; returns its document id."""
-        return await self._run(lambda db: self._add_window(db, chat, header, turns))
-
-    async def remove_document(self, document_id: str) -> None:
-        """Takes the window of a document out of the queue again."""
-        await self._run(lambda db: self._remove_document(db, document_id))
-
-    async def drop_chat(self, chat: str) -> tuple[int, list[str]]:
-        """Drops all windows of a chat.
 
         Returns:
-            How many turns they held, and the document ids of those that were tried.
+            Characters delivered on that day.
         """
-        return await self._run(lambda db: self._drop_chat(db, chat))
+        if self._remove(db, window.document_id):
+            today = f"chars:{day}"
+            db.execute("DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (today,))
+            for name, value in (("sent", 1), ("sent_chars", window.chars), (today, window.chars)):
+                _count_up(db, name, value)
+        return int(_figure(db, f"chars:{day}"))
 
-    async def edit_chat(
-        self, chat: str, edit: Callable[[Sequence[Line]], list[Line]]
-    ) -> tuple[int, list[str]]:
-        """Edits the lines of all waiting windows of a chat.
+    @_transaction
+    def sent_chars(self, db: sqlite3.Connection, *, day: str) -> int:
+        """Characters delivered on a local date."""
+        return int(_figure(db, f"chars:{day}"))
+
+    @_transaction
+    def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
+        """Keeps a window that cannot be sent, with the reason, out of delivery."""
+        for (row_id,) in db.execute(
+            "SELECT id FROM windows WHERE document_id = ? AND state = 'sealed'",
+            (window.document_id,),
+        ).fetchall():
+            self._set_aside(db, row_id, reason)
+
+    @_transaction
+    def retry_aside(self, db: sqlite3.Connection) -> int:
+        """Puts the windows that were set aside back, as young as new ones; returns how many."""
+        number = db.execute(
+            "UPDATE windows SET state = 'sealed', reason = '',"
+            " uptime = COALESCE((SELECT value FROM figures WHERE name = 'uptime'), 0)"
+            " WHERE state = 'aside'"
+        ).rowcount
+        self._aside -= number
+        self._count_sealed(db, number)
+        return number
+
+    @_transaction
+    def renew_operation(self, db: sqlite3.Connection, window: Window) -> None:
+        """Gives a window another operation id, where nothing would be run under its own."""
+        db.execute(
+            "UPDATE windows SET operation_id = ? WHERE document_id = ?",
+            (str(uuid.uuid4()), window.document_id),
+        )
+
+    @_transaction
+    def take_in_late(self, db: sqlite3.Connection, late: Sequence[LateTurn]) -> None:
+        """Makes sealed windows of turns, those left out that are there already."""
+        for one in late:
+            if not _has(db, one.document_id) and not wishes.is_cut_off(db, one.turn):
+                turn, ids = one.turn, (one.document_id, one.operation_id)
+                _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
+                self._count_sealed(db, 1)
+
+    async def take_in_files(self) -> None:
+        """Takes in what closed instances have left beside the file; see `late`."""
+        for path in await asyncio.to_thread(late_files, self._folder):
+            if path in self._taken:
+                continue
+            try:
+                late = await asyncio.to_thread(read_late, path)
+            except FileNotFoundError:  # another instance has taken it in
+                continue
+            except ValueError:
+                path.replace(path.with_suffix(".unreadable"))
+                continue
+            await self.take_in_late(late)
+            self._taken.add(path)  # if it cannot be deleted, it must not come again and again
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def leave(self, turns: Sequence[TurnRecord]) -> None:
+        """Keeps turns beside the file, for whichever instance runs; also when this is closed.
+
+        Raises:
+            OSError: The folder cannot be written to.
+        """
+        await asyncio.to_thread(write_late, self._folder, turns)
+
+    @_transaction
+    def windows(self, db: sqlite3.Connection, chat: str) -> list[Window]:
+        """All windows of a chat that wait, in order, as far as they can be read."""
+        return [window for _, _, window in _windows_of(db, chat) if window]
+
+    @_transaction
+    def queue(self, db: sqlite3.Connection, turn: TurnRecord) -> Window | None:
+        """Puts a turn in the queue as a window of its own; None where it is erased already."""
+        if wishes.is_cut_off(db, turn):
+            return None
+        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines])
+        self._count_sealed(db, 1)
+        row = db.execute(f"{_SELECT_WINDOW} WHERE document_id = ?", (document_id,)).fetchone()
+        return _window(db, row)
+
+    @_transaction
+    def take_back(self, db: sqlite3.Connection, window: Window) -> None:
+        """Takes a window out of the queue that the server will never have."""
+        self._remove(db, window.document_id)
+
+    @_transaction
+    def drop_chat(self, db: sqlite3.Connection, erasure: Erasure) -> int:
+        """Drops all windows of a chat, and notes what must vanish with what may have been sent.
+
+        Returns:
+            How many turns they held.
+        """
+        turns = 0
+        sent: list[str] = []
+        for number, state, document_id in db.execute(
+            "SELECT turns, state, document_id FROM windows WHERE chat = ?", (erasure.chat,)
+        ):
+            turns += number
+            sent += [document_id] if state != "open" else []
+        db.execute("DELETE FROM windows WHERE chat = ?", (erasure.chat,))
+        self._count(db)
+        wishes.note(db, erasure, sent)
+        return turns
+
+    @_transaction
+    def edit_chat(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        """Edits the lines of all waiting windows of a chat, and of documents that are stored.
+
+        Changed windows that may have been sent get new ids, and the old ones are noted for
+        erasure with whatever the erasure names. What cannot be read is dropped: it may be theirs.
 
         Args:
-            chat: The chat's hash.
-            edit: Takes the lines of a window and returns those that stay.
-
-        Returns:
-            How many lines went, and the document ids of changed windows that were tried; such
-            windows have got new ids.
+            db: The database.
+            erasure: What must vanish.
+            edit: Takes lines and returns those that stay.
+            documents: See `replace_documents`.
         """
-        return await self._run(lambda db: self._edit_chat(db, chat, edit))
+        removed = 0
+        sent: list[str] = []
+        for row_id, state, window in _windows_of(db, erasure.chat):
+            lines = [line for turn in window.turns for line in turn] if window else []
+            kept = edit(lines)
+            if window and kept == lines:
+                continue
+            removed += len(lines) - len(kept)
+            sent += [window.document_id] if window and state != "open" else []
+            if window and kept:
+                _rewrite_window(db, row_id, state, window, group_turns(kept))
+            else:
+                db.execute("DELETE FROM windows WHERE id = ?", (row_id,))
+        self._count(db)
+        if sent or erasure.is_held:
+            wishes.note(db, erasure, sent)
+        return replace(self._replace(db, erasure, edit, documents), waiting=removed)
 
-    async def windows(self, chat: str) -> list[Window]:
-        """All windows of a chat that wait, in order."""
-        return await self._run(lambda db: _windows_of(db, chat))
+    @_transaction
+    def replace_documents(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        """Notes stored documents for erasure, and queues what stays of each as a new one.
 
-    async def keep_erasure(self, erasure: Erasure) -> None:
-        """Keeps an erasure on disk, in the place of an earlier one of that chat."""
-        await self._run(lambda db: _keep_erasure(db, erasure))
+        What is noted already stays as it is: what stays of it is queued, or was. While everything
+        of the chat is to vanish, nothing is queued; while people are, not their lines.
+        """
+        return self._replace(db, erasure, edit, documents)
 
-    async def end_erasure(self, chat: str) -> None:
-        """Forgets an erasure that is complete."""
-        await self._run(lambda db: db.execute("DELETE FROM erasures WHERE chat = ?", (chat,)))
+    def _replace(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
+        noted = wishes.documents(db, erasure.chat)
+        pending = next((one for one in wishes.pending(db) if one.chat == erasure.chat), erasure)
+        replaced: list[str] = []
+        lines = 0
+        for document in documents:
+            kept = edit(document.lines)
+            if document.document_id in noted or kept == list(document.lines):
+                continue
+            lines += len(document.lines) - len(kept)
+            replaced.append(document.document_id)
+            stays = [] if pending.whole else pending.without_people(kept)
+            if stays:
+                _insert_window(db, "sealed", erasure.chat, document.header, group_turns(stays))
+                self._count_sealed(db, 1)
+        if replaced:
+            wishes.note(db, erasure, replaced)
+        return Edited(lines=lines, documents=len(replaced))
 
-    async def erasures(self) -> list[Erasure]:
+    @_transaction
+    def note_documents(
+        self, db: sqlite3.Connection, chat: str, document_ids: Collection[str]
+    ) -> None:
+        """Adds documents to an erasure."""
+        wishes.note_documents(db, chat, document_ids)
+
+    @_transaction
+    def cut_off(self, db: sqlite3.Connection, chat: str, person: str, at: float) -> None:
+        """Keeps what a person has begun to say before from being stored."""
+        wishes.cut_off(db, chat, person, at)
+
+    @_transaction
+    def end_wish(self, db: sqlite3.Connection, chat: str) -> None:
+        """Lets a chat be sent again; documents that were noted are still to go."""
+        wishes.end_wish(db, chat)
+
+    @_transaction
+    def end_erasure(self, db: sqlite3.Connection, chat: str) -> None:
+        """Forgets documents that have vanished for good."""
+        wishes.end(db, chat)
+
+    @_transaction
+    def erasures(self, db: sqlite3.Connection) -> list[Erasure]:
         """Erasures that are not complete."""
-        return await self._run(_erasures)
+        return wishes.pending(db)
 
-    async def split(self, window: Window) -> bool:
-        """Makes two windows of one that is too large; False where it holds a single line."""
-        return await self._run(lambda db: self._split(db, window))
+    @_transaction
+    def held(self, db: sqlite3.Connection, chat: str) -> Erasure | None:
+        """The erasure that keeps a chat from being sent, if there is one."""
+        found = (one for one in wishes.pending(db) if one.chat == chat and one.is_held)
+        return next(found, None)
 
-    async def age(self, seconds: float, *, limit: float) -> int:
+    @_transaction
+    def age(self, db: sqlite3.Connection, seconds: float, *, limit: float) -> int:
         """Lets the waiting windows grow older and drops those beyond the limit.
 
         Age is time during which the plugin ran, so a clock that jumps drops nothing.
 
         Args:
+            db: The database.
             seconds: Running time since the last call.
             limit: Age in seconds at which a window is given up.
 
         Returns:
             How many were dropped.
         """
-        return await self._run(lambda db: self._age(db, seconds, limit))
-
-    async def sync(self) -> None:
-        """Has the disk write down what is committed, so that a power cut cannot take it back.
-
-        In WAL mode with `synchronous = NORMAL` SQLite waits for the disk at a checkpoint only. A
-        passive one in another thread and connection keeps no commit waiting.
-        """
-        if self._closed:
-            raise sqlite3.ProgrammingError("the outbox is closed")
-        await asyncio.get_running_loop().run_in_executor(self._disk_thread, self._checkpoint)
-
-    async def figures(self, *, day: str) -> OutboxFigures:
-        """The numbers for status; `day` is the local date."""
-        return await self._run(lambda db: self._figures(db, day))
-
-    async def aclose(self) -> None:
-        """Closes the files and ends the thread; a second call does nothing."""
-        await asyncio.get_running_loop().run_in_executor(None, self._close)
-
-    def _close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._thread.submit(self._disconnect)
-            self._thread.shutdown()
-            self._disk_thread.shutdown()
-
-    def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
-
-    def _checkpoint(self) -> None:
-        with contextlib.closing(self._connect(self._path)) as db:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-    async def _run(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Runs one transaction on the outbox's thread."""
-        if self._closed:
-            raise sqlite3.ProgrammingError("the outbox is closed")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._thread, self._transaction, action
-        )
-
-    def _transaction(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
-        try:
-            with self._opened() as db:
-                return action(db)
-        except sqlite3.Error as error:
-            # The next transaction opens the database anew and counts again what is in it.
-            self._disconnect()
-            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE not in _CORRUPT:
-                raise
-            self._move_aside()
-            with self._opened() as db:
-                return action(db)
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            connection = self._connect(self._path)
-            try:
-                connection.executescript(_SCHEMA)
-                self._waiting = _count(connection, "sealed")
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
-
-    def _move_aside(self) -> None:
-        """Renames a corrupt database and its helpers, so that nothing of it is lost."""
-        number = 1
-        while (target := self._path.with_suffix(f".corrupt-{number}.db")).exists():
-            number += 1
-        for suffix in ("-wal", "-shm"):
-            helper = self._path.with_name(self._path.name + suffix)
-            if helper.exists():
-                helper.replace(target.with_name(target.name + suffix))
-        self._path.replace(target)
-        self._moved_aside = target.name
-
-    def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
-        row = db.execute(
-            "SELECT id, turns, chars FROM windows WHERE chat = ? AND state = 'open'", (turn.chat,)
-        ).fetchone()
-        window_id, turns, chars = row or (0, 0, 0)
-        turns, chars = turns + 1, chars + turn.chars
-        sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
-        state = "sealed" if sealed else "open"
-        if row:
-            db.execute(
-                "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
-                (turns, chars, state, window_id),
-            )
-            _insert_turns(db, window_id, [turn.lines])
-        else:
-            window_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
-        if sealed:
-            self._count_sealed(db, 1)
-        return Added(window_id, sealed)
-
-    def _count_sealed(self, db: sqlite3.Connection, number: int) -> None:
-        """Counts newly sealed windows and drops the oldest beyond the bound."""
-        self._waiting += number
-        if (surplus := self._waiting - MAX_WINDOWS) > 0:
-            cursor = db.execute(
-                "DELETE FROM windows WHERE id IN (SELECT id FROM windows WHERE state = 'sealed'"
-                " ORDER BY position, id LIMIT ?)",
-                (surplus,),
-            )
-            self._count_dropped(db, cursor.rowcount)
-
-    def _count_dropped(self, db: sqlite3.Connection, number: int) -> None:
-        if number:
-            self._waiting -= number
-            _count_up(db, "dropped", number)
-
-    def _seal(self, db: sqlite3.Connection, window_ids: Collection[int] | None) -> None:
-        if window_ids is None:
-            cursor = db.execute("UPDATE windows SET state = 'sealed' WHERE state = 'open'")
-            number = cursor.rowcount
-        else:
-            number = sum(
-                db.execute(
-                    "UPDATE windows SET state = 'sealed' WHERE id = ? AND state = 'open'", (one,)
-                ).rowcount
-                for one in window_ids
-            )
-        self._count_sealed(db, number)
-
-    def _delivered(self, db: sqlite3.Connection, window: Window, day: str) -> None:
-        if self._remove(db, window):
-            db.execute(
-                "DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (f"chars:{day}",)
-            )
-            for name, value in (
-                ("sent", 1),
-                ("sent_chars", window.chars),
-                (f"chars:{day}", window.chars),
-            ):
-                _count_up(db, name, value)
-
-    def _remove(self, db: sqlite3.Connection, window: Window) -> bool:
-        removed = db.execute("DELETE FROM windows WHERE id = ?", (window.window_id,)).rowcount
-        self._waiting -= removed
-        return bool(removed)
-
-    def _set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
-        self._waiting -= db.execute(
-            "UPDATE windows SET state = 'aside', reason = ? WHERE id = ? AND state = 'sealed'",
-            (reason, window.window_id),
-        ).rowcount
-
-    def _retry_aside(self, db: sqlite3.Connection) -> int:
-        number = db.execute(
-            "UPDATE windows SET state = 'sealed', reason = '' WHERE state = 'aside'"
-        ).rowcount
-        self._count_sealed(db, number)
-        return number
-
-    def _add_window(
-        self,
-        db: sqlite3.Connection,
-        chat: str,
-        header: Header,
-        turns: Sequence[TurnLines],
-    ) -> str:
-        window_id = _insert_window(db, "sealed", chat, header, turns)
-        self._count_sealed(db, 1)
-        row = db.execute("SELECT document_id FROM windows WHERE id = ?", (window_id,)).fetchone()
-        return str(row[0])
-
-    def _remove_document(self, db: sqlite3.Connection, document_id: str) -> None:
-        db.execute("DELETE FROM windows WHERE document_id = ?", (document_id,))
-        self._waiting = _count(db, "sealed")
-
-    def _drop_chat(self, db: sqlite3.Connection, chat: str) -> tuple[int, list[str]]:
-        rows = db.execute(
-            "SELECT turns, tried, document_id FROM windows WHERE chat = ?", (chat,)
-        ).fetchall()
-        db.execute("DELETE FROM windows WHERE chat = ?", (chat,))
-        self._waiting = _count(db, "sealed")
-        return sum(row[0] for row in rows), [row[2] for row in rows if row[1]]
-
-    def _edit_chat(
-        self, db: sqlite3.Connection, chat: str, edit: Callable[[Sequence[Line]], list[Line]]
-    ) -> tuple[int, list[str]]:
-        removed, tried = 0, []
-        for window in _windows_of(db, chat):
-            lines = [line for turn in window.turns for line in turn]
-            kept = edit(lines)
-            if len(kept) == len(lines):
-                continue
-            removed += len(lines) - len(kept)
-            if _was_tried(db, window):
-                tried.append(window.document_id)
-            if kept:
-                _rewrite_window(db, window, group_turns(kept))
-            else:
-                self._remove_document(db, window.document_id)
-        return removed, tried
-
-    def _split(self, db: sqlite3.Connection, window: Window) -> bool:
-        parts: list[TurnLines] = list(window.turns)
-        if len(parts) == 1:
-            parts = [(line,) for line in parts[0]]
-        if len(parts) == 1:
-            return False
-        position = db.execute(
-            "SELECT position FROM windows WHERE id = ?", (window.window_id,)
-        ).fetchone()
-        if position and self._remove(db, window):
-            middle = len(parts) // 2
-            chat, header, place = window.chat, window.header, position[0]
-            _insert_window(db, "sealed", chat, header, parts[:middle], place)
-            after = _position_after(db, place)
-            _insert_window(db, "sealed", chat, header, parts[middle:], after)
-            self._count_sealed(db, 2)
-        return True
-
-    def _age(self, db: sqlite3.Connection, seconds: float, limit: float) -> int:
         _count_up(db, "uptime", seconds)
         oldest = _figure(db, "uptime") - limit
-        cursor = db.execute("DELETE FROM windows WHERE state = 'sealed' AND uptime < ?", (oldest,))
-        self._count_dropped(db, cursor.rowcount)
-        return cursor.rowcount
+        number = db.execute(
+            "DELETE FROM windows WHERE state = 'sealed' AND uptime < ?", (oldest,)
+        ).rowcount
+        self._waiting -= number
+        if number:
+            _count_up(db, "dropped", number)
+        return number
 
-    def _figures(self, db: sqlite3.Connection, day: str) -> OutboxFigures:
+    @_transaction
+    def figures(self, db: sqlite3.Connection, *, day: str) -> OutboxFigures:
+        """The numbers for status; `day` is the local date."""
         return OutboxFigures(
             open_turns=db.execute(
                 "SELECT COALESCE(SUM(turns), 0) FROM windows WHERE state = 'open'"
@@ -548,23 +478,142 @@ class Outbox:
             moved_aside=self._moved_aside,
         )
 
+    async def sync(self) -> None:
+        """Waits until a power cut cannot take back what is committed; keeps no commit waiting."""
+        self._check_open()
+        await asyncio.get_running_loop().run_in_executor(self._disk_thread, self._sync, self._path)
+
+    async def aclose(self) -> None:
+        """Closes the files and ends the thread; a second call does nothing."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._thread.submit(self._disconnect)
+            self._thread.shutdown()
+            self._disk_thread.shutdown()
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise sqlite3.ProgrammingError("the outbox is closed")
+
+    async def _run[Result](self, action: Callable[[sqlite3.Connection], Result]) -> Result:
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._transact, action
+        )
+
+    def _transact[Result](self, action: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            return self._attempt(action)
+        except sqlite3.Error as error:
+            if not is_corrupt(error):
+                raise
+            self._moved_aside = move_aside(self._path)
+            return self._attempt(action)
+
+    def _attempt[Result](self, action: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            with self._opened() as db:
+                db.execute("BEGIN IMMEDIATE")
+                return action(db)
+        except BaseException:
+            # The next transaction opens the database anew and counts again what is in it.
+            self._disconnect()
+            raise
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            db = self._connect(self._path)
+            try:
+                prepare(db)
+                with db:
+                    wishes.forget_earlier_boots(db, self._now())
+                self._count(db)
+            except sqlite3.Error:
+                db.close()
+                raise
+            self._connection = db
+        return self._connection
+
+    def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
+        row = db.execute(
+            "SELECT id, document_id, turns, chars FROM windows WHERE chat = ? AND state = 'open'",
+            (turn.chat,),
+        ).fetchone()
+        row_id, document_id, turns, chars = row or (0, "", 0, 0)
+        turns, chars = turns + 1, chars + turn.chars
+        sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
+        state = "sealed" if sealed else "open"
+        if row:
+            db.execute(
+                "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
+                (turns, chars, state, row_id),
+            )
+            _insert_turns(db, row_id, [turn.lines])
+        else:
+            document_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
+        if sealed:
+            self._count_sealed(db, 1)
+        return Added(document_id, sealed)
+
+    @_transaction
+    def _next_window(
+        self, db: sqlite3.Connection, excluding: Collection[str], skipping: Collection[str]
+    ) -> Window | None:
+        while found := _next_row(db, excluding, skipping):
+            if window := _window(db, found):
+                return window
+            self._set_aside(db, found[0], UNREADABLE)
+        return None
+
+    def _remove(self, db: sqlite3.Connection, document_id: str) -> bool:
+        """Takes a sealed window out of the queue; False where there is none of this id."""
+        removed = db.execute(
+            "DELETE FROM windows WHERE document_id = ? AND state = 'sealed'", (document_id,)
+        ).rowcount
+        self._waiting -= removed
+        return bool(removed)
+
+    def _set_aside(self, db: sqlite3.Connection, row_id: int, reason: str) -> None:
+        db.execute("UPDATE windows SET state = 'aside', reason = ? WHERE id = ?", (reason, row_id))
+        self._waiting -= 1
+        self._aside += 1
+
+    def _count(self, db: sqlite3.Connection) -> None:
+        """Counts what waits and what is set aside."""
+        numbers = dict(
+            db.execute("SELECT state, COUNT(*) FROM windows WHERE state <> 'open' GROUP BY state")
+        )
+        self._waiting, self._aside = numbers.get("sealed", 0), numbers.get("aside", 0)
+
+    def _count_sealed(self, db: sqlite3.Connection, number: int) -> None:
+        """Counts newly sealed windows and drops the oldest beyond the bound."""
+        self._waiting += number
+        if (surplus := self._waiting + self._aside - MAX_WINDOWS) > 0:
+            db.execute(
+                "DELETE FROM windows WHERE id IN (SELECT id FROM windows WHERE state <> 'open'"
+                " ORDER BY id LIMIT ?)",
+                (surplus,),
+            )
+            self._count(db)
+            _count_up(db, "dropped", surplus)
+
 
 def outbox_exists(folder: Path) -> bool:
     """Whether an earlier run left an outbox in this folder."""
     return (folder / DATABASE_FILE).exists()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Opens the database for its owner only; WAL survives a kill at any moment."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    db = sqlite3.connect(path, check_same_thread=False)
-    try:
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-            db.execute(f"PRAGMA {pragma}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
+def _has(db: sqlite3.Connection, document_id: str) -> bool:
+    row = db.execute("SELECT 1 FROM windows WHERE document_id = ?", (document_id,)).fetchone()
+    return row is not None
 
 
 def _insert_window(
@@ -573,132 +622,107 @@ def _insert_window(
     chat: str,
     header: Header,
     turns: Sequence[TurnLines],
-    position: float | None = None,
-) -> int:
-    """Writes a window with its turns; without a position it stands in the order of the ids."""
+    ids: tuple[str, str] | None = None,
+) -> str:
+    """Writes a window with its turns; returns its document id."""
+    document_id, operation_id = ids or (new_document_id(chat), str(uuid.uuid4()))
     cursor = db.execute(
-        "INSERT INTO windows (position, state, chat, document_id, operation_id, header, turns,"
-        " chars, uptime) VALUES ("
-        "COALESCE(?, (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'windows'), 1),"
-        " ?, ?, ?, ?, ?, ?, ?,"
+        "INSERT INTO windows (state, chat, document_id, operation_id, header, turns, chars, uptime)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?,"
         " COALESCE((SELECT value FROM figures WHERE name = 'uptime'), 0))",
         (
-            position,
             state,
             chat,
-            new_document_id(chat),
-            str(uuid.uuid4()),
-            json.dumps(header.to_json(), ensure_ascii=False),
+            document_id,
+            operation_id,
+            _json(header.to_json()),
             len(turns),
             count_chars(turns),
         ),
     )
-    window_id = cursor.lastrowid or 0
-    _insert_turns(db, window_id, turns)
-    return window_id
+    _insert_turns(db, cursor.lastrowid or 0, turns)
+    return document_id
 
 
-def _rewrite_window(db: sqlite3.Connection, window: Window, turns: Sequence[TurnLines]) -> None:
-    """Gives a window other turns, and new ids: what was sent under the old ones is another."""
-    db.execute("DELETE FROM turns WHERE window = ?", (window.window_id,))
+def _rewrite_window(
+    db: sqlite3.Connection,
+    row_id: int,
+    state: str,
+    window: Window,
+    turns: Sequence[TurnLines],
+) -> None:
+    """Gives a window other turns, and new ids where the old ones may stand for what was sent."""
+    is_new = state == "open"
+    db.execute("DELETE FROM turns WHERE window = ?", (row_id,))
     db.execute(
-        "UPDATE windows SET document_id = ?, operation_id = ?, tried = 0, turns = ?, chars = ?"
-        " WHERE id = ?",
+        "UPDATE windows SET document_id = ?, operation_id = ?, turns = ?, chars = ? WHERE id = ?",
         (
-            new_document_id(window.chat),
-            str(uuid.uuid4()),
+            window.document_id if is_new else new_document_id(window.chat),
+            window.operation_id if is_new else str(uuid.uuid4()),
             len(turns),
             count_chars(turns),
-            window.window_id,
+            row_id,
         ),
     )
-    _insert_turns(db, window.window_id, turns)
+    _insert_turns(db, row_id, turns)
 
 
-def _was_tried(db: sqlite3.Connection, window: Window) -> bool:
-    row = db.execute("SELECT tried FROM windows WHERE id = ?", (window.window_id,)).fetchone()
-    return bool(row[0])
-
-
-def _keep_erasure(db: sqlite3.Connection, erasure: Erasure) -> None:
-    db.execute(
-        "INSERT OR REPLACE INTO erasures (chat, tags, profile, documents, whole)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (
-            erasure.chat,
-            json.dumps(erasure.tags),
-            erasure.profile,
-            json.dumps(erasure.documents),
-            int(erasure.whole),
-        ),
-    )
-
-
-def _erasures(db: sqlite3.Connection) -> list[Erasure]:
-    return [
-        Erasure(chat, tuple(json.loads(tags)), profile, tuple(json.loads(documents)), bool(whole))
-        for chat, tags, profile, documents, whole in db.execute(
-            "SELECT chat, tags, profile, documents, whole FROM erasures"
-        )
-    ]
-
-
-def _position_after(db: sqlite3.Connection, position: float) -> float:
-    """A place between a window and the one that follows it."""
-    row = db.execute("SELECT MIN(position) FROM windows WHERE position > ?", (position,)).fetchone()
-    following = position // 1 + 1 if row[0] is None else min(row[0], position // 1 + 1)
-    return (position + float(following)) / 2
-
-
-def _insert_turns(db: sqlite3.Connection, window_id: int, turns: Iterable[TurnLines]) -> None:
+def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines]) -> None:
     for lines in turns:
-        text = json.dumps([line.text for line in lines], ensure_ascii=False)
-        db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (window_id, text))
+        text = _json([line.text for line in lines])
+        db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (row_id, text))
 
 
-def _next_window(db: sqlite3.Connection, excluding: Collection[str]) -> Window | None:
+def _json(content: Any) -> str:
+    """JSON that every file takes: half a character must not keep all turns from the disk."""
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+
+
+_Row = tuple[int, str, str, str, str, int]
+
+
+def _next_row(
+    db: sqlite3.Connection, excluding: Collection[str], skipping: Collection[str]
+) -> _Row | None:
     found = db.execute(
         "SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
-        " AND chat NOT IN (SELECT value FROM json_each(?)) ORDER BY position, id LIMIT 1",
-        (json.dumps(list(excluding)),),
+        " AND chat NOT IN (SELECT value FROM json_each(?))"
+        " AND chat NOT IN (SELECT chat FROM held_chats)"
+        " AND document_id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
+        (json.dumps(list(excluding)), json.dumps(list(skipping))),
     ).fetchone()
     if found is None:
         return None
-    return _window(db, db.execute(f"{_SELECT_WINDOW} WHERE id = ?", found).fetchone())
+    row: _Row = db.execute(f"{_SELECT_WINDOW} WHERE id = ?", found).fetchone()
+    return row
 
 
-def _windows_of(db: sqlite3.Connection, chat: str) -> list[Window]:
-    rows = db.execute(f"{_SELECT_WINDOW} WHERE chat = ? ORDER BY position, id", (chat,)).fetchall()
-    return [_window(db, row) for row in rows]
-
-
-def _window(db: sqlite3.Connection, row: tuple[Any, ...]) -> Window:
-    window_id, chat, document_id, operation_id, header, chars = row
-    turns = tuple(
-        tuple(map(_line, json.loads(lines)))
-        for (lines,) in db.execute(
-            "SELECT lines FROM turns WHERE window = ? ORDER BY id", (window_id,)
-        )
+def _windows_of(db: sqlite3.Connection, chat: str) -> list[tuple[int, str, Window | None]]:
+    """Row, state and window of everything of a chat; no window where it cannot be read."""
+    states = dict(
+        db.execute("SELECT id, state FROM windows WHERE chat = ? ORDER BY id", (chat,)).fetchall()
     )
-    return Window(
-        window_id,
-        chat,
-        document_id,
-        operation_id,
-        Header.from_json(json.loads(header)),
-        turns,
-        chars,
-    )
+    rows = [db.execute(f"{_SELECT_WINDOW} WHERE id = ?", (one,)).fetchone() for one in states]
+    return [(row[0], states[row[0]], _window(db, row)) for row in rows]
+
+
+def _window(db: sqlite3.Connection, row: _Row) -> Window | None:
+    """The window of a row; None where it is not one that could be sent."""
+    row_id, chat, document_id, operation_id, header, chars = row
+    rows = db.execute("SELECT lines FROM turns WHERE window = ? ORDER BY id", (row_id,)).fetchall()
+    try:
+        turns = tuple(tuple(map(_line, json.loads(lines))) for (lines,) in rows)
+        content = Header.from_json(json.loads(header))
+        window = Window(chat, document_id, operation_id, content, turns, chars)
+        json.dumps(window.item.body())
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return window if turns and document_id else None
 
 
 def _line(stored: str | dict[str, str]) -> Line:
     """A line from its row; v0.1.0 wrote the pseudonym beside the text."""
     return Line(stored if isinstance(stored, str) else stored["text"])
-
-
-def _count(db: sqlite3.Connection, state: str) -> int:
-    row = db.execute("SELECT COUNT(*) FROM windows WHERE state = ?", (state,)).fetchone()
-    return int(row[0])
 
 
 def _figure(db: sqlite3.Connection, name: str) -> float:

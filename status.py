@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .archive import Archive
 from .clock import Clock
-from .delivery import DISK_ERRORS, Delivery
+from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
 from .texts import Texts
+from .workers import Workers
 
 STATUS_SECONDS = 2.5
 """Less than the patience of `commands`, so that status itself is the first answer."""
@@ -37,6 +41,7 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
+        workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
     """
@@ -48,6 +53,7 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
+    workers: Workers
     clock: Clock
     host: str
 
@@ -59,13 +65,14 @@ class Status:
             lines += await self._connection_lines(self.client, texts)
             lines += [texts(notice.key, **notice.values) for notice in self.client.notices]
         lines += self._chat_lines(scope, texts)
+        lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
 
     async def stats(self, scope: Scope | Skip, texts: Texts) -> str:
         """The answer to `stats`."""
-        figures, stored = self.memory.figures, await self._figures()
+        figures, stored = self.memory.figures, await self._figures() or OutboxFigures()
         lines = [
             texts(
                 "stats_flow",
@@ -128,8 +135,9 @@ class Status:
                 "p50": round(figures.percentile(0.5), 3),
                 "p95": round(figures.percentile(0.95), 3),
             },
-            "outbox": asdict(await self._figures()),
+            "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
+            "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -142,11 +150,13 @@ class Status:
         except TimeoutError:
             return ""
 
-    async def _figures(self) -> OutboxFigures:
+    async def _figures(self) -> OutboxFigures | None:
+        """The numbers of the outbox; None where the disk fails or hangs."""
         try:
-            return await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return OutboxFigures()
+            async with asyncio.timeout(STATUS_SECONDS):
+                return await self.outbox.figures(day=self.clock.today())
+        except DISK_ERRORS:  # a time-out is one of them
+            return None
 
     async def _server_line(self, archive: Archive, scope: Scope, texts: Texts) -> str:
         try:
@@ -202,6 +212,13 @@ class Status:
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
         yield self._recall_line(scope, texts)
 
+    async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
+        """Why nothing of this chat is delivered at the moment, if so."""
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
+            if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
+                return [texts("status_erasing")]
+        return []
+
     def _recall_line(self, scope: Scope, texts: Texts) -> str:
         report = self.memory.report(scope)
         if report is None:
@@ -221,10 +238,10 @@ class Status:
             lines = [texts("status_retain", seconds=ago)]
         if state.unsaved or state.lost:
             lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
-        try:
-            figures = await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return [*lines, texts("disk")]
+        figures = await self._figures()
+        if figures is None:
+            reason = "newer_file" if state.stopped == "newer_file" else "disk"
+            return [*lines, texts(reason)]
         lines.append(
             texts(
                 "status_outbox",
@@ -247,15 +264,18 @@ class Status:
         figures = self.memory.figures
         if self.memory.breaker.state != "closed":
             yield texts("status_breaker")
-        for key, counter in (
-            ("status_skips", figures.skips),
-            ("status_failures", figures.failures),
-        ):
-            if counter:
-                parts = [
-                    texts("count", what=texts(reason), number=number)
-                    for reason, number in counter.most_common()
-                ]
+        faults = Counter({f"worker_{name}": n for name, n in self.workers.faults.items()})
+        counters: dict[str, Counter[str]] = {
+            "status_skips": Counter(figures.skips),
+            "status_failures": figures.failures,
+            "status_workers": faults,
+        }
+        for key, counter in counters.items():
+            parts = [
+                texts("count", what=texts(reason), number=number)
+                for reason, number in counter.most_common()
+            ]
+            if parts:
                 yield texts(key, list=texts("list_separator").join(parts))
         if self.state.fingerprint:
             yield texts("status_salt", fingerprint=self.state.fingerprint)

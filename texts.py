@@ -101,6 +101,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_forward": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
+    "mark_reply_lost": ("[引用]", "[quoting]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
     "mark_key": ("[密钥已隐藏]", "[key removed]"),
     "mark_password": ("[密码已隐藏]", "[password removed]"),
@@ -242,6 +243,16 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "问题太长，请缩短后再试。",
         "The query is too long. Shorten it and try again.",
     ),
+    "newer_file": (
+        "outbox.db 是更新版本的插件写的，这个版本不会改动它；新的聊天另存在旁边的 late-*.json 里，"
+        "装回新版本后会继续保存。",
+        "outbox.db was written by a later version of the plugin, and this one leaves it alone. New "
+        "turns are kept beside it in late-*.json; the later version takes them in.",
+    ),
+    "unreadable": (
+        "本机存下的这一批读不出来。",
+        "What was kept of it on this machine cannot be read.",
+    ),
     "disk": (
         "数据目录写不进去（磁盘已满或只读？），新的聊天暂存在内存里，请尽快处理。",
         "The data directory cannot be written (disk full or read-only?). New turns wait in "
@@ -313,7 +324,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
-    "erasing": ("正在清空本聊天的记忆", "this chat's memory is being erased"),
+    "erasing": ("正在删除本聊天的记忆", "memories of this chat are being erased"),
     "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
     "paused": ("聊天暂停了记忆", "memory paused in this chat"),
     # The chat's profile.
@@ -498,6 +509,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "This memory stands on the lines below. All of them: /hindsight forget {number} all; "
         "only some: /hindsight forget {number} 1,2",
     ),
+    "forget_more": (
+        "它还来自另外 {number} 份聊天记录：先忘掉上面的，再用 /hindsight list 找到它继续。",
+        "It stands on {number} more documents: forget these lines first, then find it with "
+        "/hindsight list and go on.",
+    ),
     "forgotten": (
         "已忘掉 {lines} 行，并删除由它们得出的记忆：",
         "Forgot {lines} lines and what was concluded from them:",
@@ -508,8 +524,19 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "waiting to be stored.",
     ),
     "removed_unfinished": (
-        "Hindsight 还在处理 {number} 批本聊天的内容，请一分钟后再执行一次。",
-        "Hindsight is still processing {number} windows of this chat; run this again in a minute.",
+        "Hindsight 还在处理 {number} 批本聊天的内容，处理完后会自动从中删除；重启也不会中断。",
+        "Hindsight is still processing {number} windows of this chat; they are gone through as "
+        "soon as it is done, over restarts.",
+    ),
+    "erasure_failed": (
+        "现在删不完：{reason}\n已记下，会在后台自动继续，直到全部删除；重启也不会中断。",
+        "It cannot be completed now: {reason}\nIt is noted and goes on in the background until "
+        "everything is gone, over restarts.",
+    ),
+    "erasure_unchecked": (
+        "没有权限查看 Hindsight 的任务列表：它正在处理的内容没有检查，任务记录里的原文也没有删除。",
+        "The key may not see Hindsight's list of operations: what it is working on was not "
+        "checked, and the texts in its records were not deleted.",
     ),
     "optout_usage": (
         "用法：/hindsight optout（只在本聊天），或 /hindsight optout all（本平台的所有聊天）。",
@@ -544,11 +571,6 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "wipe_goes_on": (
         "还没有清完，会在后台继续，直到全部删除；重启也不会中断。",
         "Not finished yet; it goes on in the background until everything is gone, over restarts.",
-    ),
-    "wipe_failed": (
-        "现在清不了：{reason}\n已记下，会在后台自动继续，直到全部删除。",
-        "It cannot be erased now: {reason}\nIt is noted and goes on in the background until "
-        "everything is gone.",
     ),
     "setup_title": (
         "bank 现在的设置 → 适合聊天的设置：",
@@ -601,6 +623,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_disconnected": ("连接：{problem}", "Connection: {problem}"),
     "status_chat": ("本聊天：{kind}，记忆{switch}", "This chat: {kind}, memory {switch}"),
+    "status_erasing": (
+        "正在删除本聊天的记忆，删完之前新的内容先留在本机",
+        "Memories of this chat are being erased; what is new waits here until that is done",
+    ),
     "kind_private": ("私聊", "private"),
     "kind_group": ("群聊", "group"),
     "default": ("默认值", "default"),
@@ -641,6 +667,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_skips": ("没有使用记忆的消息：{list}", "Messages without memory: {list}"),
     "status_failures": ("召回失败：{list}", "Failed recalls: {list}"),
+    "status_workers": (
+        "后台工作出过错，已自动重新开始（详见日志）：{list}",
+        "Work in the background failed and was begun again (see the log): {list}",
+    ),
+    "worker_delivery": ("保存", "storing"),
+    "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
     "status_replaced": (

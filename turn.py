@@ -17,6 +17,7 @@ class Turn:
         recall: The running recall, or None where nothing is recalled.
         run: AstrBot's context of the agent's run, once it has begun.
         is_asked: The model is asked.
+        is_event_over: AstrBot is done with the event.
         is_over: The turn has gone to the outbox, or is not to go there.
         follow_ups: What the same person said while the bot was working.
     """
@@ -27,13 +28,14 @@ class Turn:
         self.recall: asyncio.Task[str] | None = None
         self.run: Any = None
         self.is_asked = False
+        self.is_event_over = False
         self.is_over = False
         self.follow_ups: list[Message] = []
 
     @property
     def is_between(self) -> bool:
         """Whether the model is asked, and where its answer will stand is not yet known."""
-        return self.is_asked and not self.is_over and self.run is None
+        return self.is_asked and self.run is None and not (self.is_over or self.is_event_over)
 
     async def block(self) -> str:
         """What was recalled; empty where a reload has cancelled it."""

@@ -54,7 +54,7 @@ class CommandsCase(BankCase):
             jitter=lambda: 1.0,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.memory, self.status = parts.memory, parts.status
+        self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None

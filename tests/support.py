@@ -21,6 +21,7 @@ from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import RecalledMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
+from astrbot_plugin_hindsight_memory.outbox_file import sync_log
 from astrbot_plugin_hindsight_memory.scope import Hasher, Origin, Scope, Skip
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
@@ -30,7 +31,7 @@ SCHEMA: dict[str, Any] = json.loads((plugin.CHECKOUT / "_conf_schema.json").read
 NOW = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
 HASHER = Hasher(bytes(32))
 ANN = Speaker("小明", "#3fa2c1")
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 10.0
 
 
 def private_origin(sender: str = "20001", **changes: Any) -> Origin:
@@ -119,6 +120,7 @@ class Clock(clock.Clock):
         wall: Unix seconds.
         day: The local date.
         sleeper: What happens while somebody sleeps.
+        is_patient: Whoever waits for work waits until it is done, else not at all.
     """
 
     def __init__(self, now: float = 1000.0) -> None:
@@ -127,6 +129,7 @@ class Clock(clock.Clock):
         self.wall = 1_800_000_000.0
         self.day = "2026-03-04"
         self.sleeper: Callable[[float], Awaitable[None]] = self._pass
+        self.is_patient = True
 
     def __call__(self) -> float:
         return self.now
@@ -145,6 +148,9 @@ class Clock(clock.Clock):
 
     async def sleep(self, seconds: float) -> None:
         await self.sleeper(seconds)
+
+    async def wait(self, work: asyncio.Future[Any], seconds: float) -> bool:
+        return await super().wait(work, WAIT_SECONDS if self.is_patient else 0.0)
 
     async def _pass(self, seconds: float) -> None:
         self.now += seconds
@@ -278,10 +284,16 @@ class Disk:
         db: sqlite3.Connection = sqlite3.connect(path, check_same_thread=False, factory=factory)
         try:
             db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA synchronous = OFF")  # no test cuts the power
         except sqlite3.Error:
             db.close()
             raise
         return db
+
+    def sync(self, path: Path) -> None:
+        """Waits for the disk like the plugin, as the statement `sync the log`."""
+        self.touch("sync the log")
+        sync_log(path)
 
     def stall(self) -> tuple[Callable[[], Awaitable[bool]], Callable[[], None]]:
         """Makes the next statement wait.

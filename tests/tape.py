@@ -10,12 +10,12 @@ import httpx
 
 Exchange = dict[str, Any]
 
-FOLDER = Path(__file__).with_name("fixtures") / "hindsight-0.9"
+IGNORED = "x-ignored-params"
 
 
-def file_of(test: str) -> Path:
-    """The file of one test's exchanges."""
-    return FOLDER / f"{test}.json"
+def file_of(release: str, test: str) -> Path:
+    """The file of one test's exchanges with one release of Hindsight."""
+    return Path(__file__).with_name("fixtures") / f"hindsight-{release}" / f"{test}.json"
 
 
 def asked(request: httpx.Request) -> Exchange:
@@ -37,13 +37,16 @@ class Recorder(httpx.AsyncBaseTransport):
         response = await self._server.handle_async_request(request)
         await response.aread()
         answer = {"status": response.status_code, "answer": json.loads(response.content)}
+        if names := response.headers.get(IGNORED):
+            answer["ignored"] = names
         self.exchanges.append(asked(request) | answer)
         return response
 
-    def save(self, test: str) -> None:
-        FOLDER.mkdir(parents=True, exist_ok=True)
+    def save(self, release: str, test: str) -> None:
+        file = file_of(release, test)
+        file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.exchanges, ensure_ascii=False, indent=1)
-        file_of(test).write_text(f"{text}\n", "utf-8")
+        file.write_text(f"{text}\n", "utf-8")
 
     async def aclose(self) -> None:
         await self._server.aclose()
@@ -52,12 +55,13 @@ class Recorder(httpx.AsyncBaseTransport):
 class Player(httpx.AsyncBaseTransport):
     """Answers as recorded; a request that was not recorded is an error."""
 
-    def __init__(self, test: str) -> None:
-        self.left: list[Exchange] = json.loads(file_of(test).read_text("utf-8"))
+    def __init__(self, release: str, test: str) -> None:
+        self.left: list[Exchange] = json.loads(file_of(release, test).read_text("utf-8"))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         exchange = self.left.pop(0) if self.left else {}
         recorded = {"request": exchange.get("request"), "body": exchange.get("body")}
         if recorded != asked(request):
             raise AssertionError(f"recorded was {recorded}, asked is {asked(request)}")
-        return httpx.Response(exchange["status"], json=exchange["answer"])
+        headers = {IGNORED: exchange["ignored"]} if "ignored" in exchange else {}
+        return httpx.Response(exchange["status"], json=exchange["answer"], headers=headers)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 import sqlite3
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,6 +17,7 @@ from unittest import mock
 import httpx
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import delivery as delivery_module
+from astrbot_plugin_hindsight_memory import intake as intake_module
 from astrbot_plugin_hindsight_memory.delivery import (
     ACCESS_BASE_SECONDS,
     ACCESS_CAP_SECONDS,
@@ -21,12 +25,14 @@ from astrbot_plugin_hindsight_memory.delivery import (
     BACKOFF_CAP_SECONDS,
     CONCURRENCY,
     MAX_AGE_SECONDS,
+    MAX_OWN_FAILURES,
     STEP_SECONDS,
-    SYNC_SECONDS,
     Delivery,
 )
-from astrbot_plugin_hindsight_memory.outbox import Outbox, OutboxFigures
-from support import Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
+from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
+from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.wishes import Erasure
+from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
 A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
 IDLE = 8.0
@@ -43,7 +49,7 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         self.sync_after(0.0)  # at the next step, which is then due for nothing else
 
     def sync_after(self, seconds: float) -> None:
-        self.enterContext(mock.patch.object(delivery_module, "SYNC_SECONDS", seconds))
+        self.enterContext(mock.patch.object(intake_module, "SYNC_SECONDS", seconds))
 
     async def asyncSetUp(self) -> None:
         self.client = self.server.client()
@@ -52,7 +58,9 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         self.addAsyncCleanup(self.close)
 
     def open(self, *, configured: bool = True, daily_chars: int = 0) -> Delivery:
-        self.outbox = Outbox(self.folder, every_n_turns=3, connect=self.disk.connect)
+        self.outbox = Outbox(
+            self.folder, every_n_turns=3, connect=self.disk.connect, sync=self.disk.sync
+        )
         return Delivery(
             self.outbox,
             self.client if configured else None,
@@ -213,9 +221,9 @@ class BackoffTest(DeliveryCase):
                 self.assertEqual(self.delivery.state.stopped, reason)
                 self.assertEqual((await self.figures()).waiting, 1)
                 await self.step(0.5)
-                self.assertEqual(len(self.server.requests), 1)
+                self.assertEqual(len(self.said()), 1)
                 await self.step(0.5)
-                self.assertEqual(len(self.server.requests), 2)
+                self.assertEqual(len(self.said()), 2)
                 self.assertEqual(self.delivery.state.stopped, "")
                 self.assertEqual((await self.figures()).waiting, 0)
 
@@ -278,12 +286,14 @@ class BackoffTest(DeliveryCase):
         self.assertEqual(len(self.log.lines(logging.INFO)), 1)
 
     async def test_pauses_begin_anew_after_a_success(self) -> None:
-        self.server.script.extend([reply(500), reply(500), reply(), reply(500)])
-        await self.add("1", "2")
-        await self.step()
-        await self.step(1)
-        await self.step(2)
+        self.server.script.extend([reply(500), reply(503), reply(429)])
+        await self.add("1")
+        for pause in (0, 1, 2, 4):
+            await self.step(pause)
         self.assertEqual((await self.figures()).sent, 1)
+        self.server.script.append(reply(500))
+        await self.add("2")
+        await self.step()
         self.assertEqual(self.delivery.state.stopped, "server_error")
         await self.step(1)
         self.assertEqual((await self.figures()).sent, 2)
@@ -298,7 +308,7 @@ class RefusedTest(DeliveryCase):
         ):
             with self.subTest(status):
                 self.server.requests.clear()
-                self.server.script.append(reply(status))
+                self.server.script.extend([reply(status)] * (2 if status == 403 else 1))
                 await self.add("1")
                 await self.step()
                 await self.add("2", chat=B)
@@ -308,7 +318,7 @@ class RefusedTest(DeliveryCase):
                 self.assertEqual((await self.figures()).waiting, 2)
                 await self.step(1)
                 await self.all_steps()
-                self.assertEqual(self.said(), ["1", "1", "2"])
+                self.assertEqual(sorted(self.said()), ["1", "1", "2"])
                 self.assertEqual(self.delivery.state.stopped, "")
 
     async def test_another_key_is_tried_at_once(self) -> None:
@@ -376,23 +386,12 @@ class RefusedTest(DeliveryCase):
         await self.all_steps()
         self.assertEqual(self.said(), ["1", "2"])
 
-    async def test_too_large_is_split_in_order(self) -> None:
-        def small_only(request: httpx.Request) -> httpx.Response:
-            return reply(413 if request.content.count(b"Ann#") > 1 else 200)
-
-        self.server.otherwise = small_only
-        await self.add("1", "2", "3", urgent=False)
+    async def test_too_large_is_set_aside(self) -> None:
+        self.server.script.append(reply(413))
+        await self.add("1", "2")
         await self.all_steps()
-        accepted = [text for text in self.server.contents if text.count("Ann#") == 1]
-        self.assertEqual([text.partition("\n")[0][-1] for text in accepted], ["1", "2", "3"])
-        self.assertEqual((await self.figures()).aside, {})
-
-    async def test_single_line_that_is_too_large_is_set_aside(self) -> None:
-        self.server.otherwise = lambda _: reply(413)
-        await self.add("1")
-        await self.all_steps()
-        self.assertEqual((await self.figures()).aside, {"too_large": 2})
-        self.assertEqual(len(self.server.requests), 3)
+        self.assertEqual((await self.figures()).aside, {"too_large": 1})
+        self.assertEqual(self.said(), ["1", "2"])
 
     async def test_a_window_that_cannot_be_sent_is_not_tried_without_pause(self) -> None:
         """An unforeseen error must neither spin nor fill the log."""
@@ -404,6 +403,155 @@ class RefusedTest(DeliveryCase):
         self.assertEqual(
             (await self.figures()).waiting + sum((await self.figures()).aside.values()), 1
         )
+
+
+class AloneTest(DeliveryCase):
+    """A window that fails for itself keeps no other waiting."""
+
+    def refuse(self, text: str, answer: Callable[[], Answer]) -> None:
+        """Answers so to every window that holds a text, and well to everything else."""
+        self.server.otherwise = lambda request: (
+            answer() if f": {text}".encode() in request.content else reply()
+        )
+
+    def tries(self, text: str) -> int:
+        return self.said().count(text)
+
+    async def long(self, seconds: float, *, pause: float) -> None:
+        """Lets much time pass, with a step now and then."""
+        for _ in range(int(seconds / pause)):
+            await self.step(pause)
+
+    async def test_firewall_that_dislikes_one_text(self) -> None:
+        self.refuse("bad", lambda: httpx.Response(403, text="<html>blocked</html>"))
+        await self.add("bad", "after")
+        await self.add("b", chat=B)
+        await self.all_steps()
+        self.assertEqual(sorted(self.said()), ["after", "b", "bad"])
+        self.assertEqual(self.delivery.state.stopped, "")
+        await self.long(10 * ACCESS_CAP_SECONDS, pause=300)
+        self.assertEqual(self.tries("bad"), MAX_OWN_FAILURES)
+        figures = await self.figures()
+        self.assertEqual((figures.aside, figures.sent), ({"forbidden": 1}, 2))
+        await self.add("c", chat=C)
+        await self.all_steps()
+        self.assertEqual(self.tries("c"), 1)
+
+    async def test_refused_account_is_not_a_windows_own_fault(self) -> None:
+        """Nothing is set aside while the account is refused, however long that takes."""
+        for status in (401, 402, 403):
+            with self.subTest(status):
+                self.server.otherwise = lambda _, status=status: reply(status)
+                await self.add("1", "2")
+                await self.long(20 * ACCESS_CAP_SECONDS, pause=ACCESS_CAP_SECONDS)
+                self.assertEqual((await self.figures()).aside, {})
+                self.server.otherwise = lambda _: reply()
+                await self.step(ACCESS_CAP_SECONDS)
+                await self.all_steps()
+                self.assertEqual((await self.figures()).waiting, 0)
+
+    async def test_one_window_that_the_server_fails_at(self) -> None:
+        for answer in (
+            lambda: reply(503, retry_after="30"),
+            lambda: reply(429, retry_after="30"),
+            lambda: reply(500),
+            lambda: httpx.ReadTimeout("slow"),
+            lambda: httpx.Response(200, text="<html>"),
+        ):
+            with self.subTest(answer=answer()):
+                self.server.requests.clear()
+                self.refuse("bad", answer)
+                await self.add("bad", "after")
+                await self.add("b", chat=B)
+                await self.step(0)
+                await self.step(30)
+                await self.all_steps()
+                self.assertEqual((self.tries("after"), self.tries("b")), (1, 1))
+                for number in range(40):
+                    await self.add(f"n{number}", chat=C)
+                    await self.step(120)
+                self.assertEqual((await self.figures()).waiting, 0)
+                self.assertEqual(self.tries("n39"), 1)
+                self.assertLessEqual(self.tries("bad"), MAX_OWN_FAILURES + 2)
+                self.assertEqual(sum((await self.figures()).aside.values()), 1)
+                self.server.otherwise = lambda _: reply()
+                await self.delivery.retry_aside()
+                await self.all_steps()
+
+    async def test_two_bad_windows_starve_no_third(self) -> None:
+        self.server.otherwise = lambda request: (
+            reply(503) if b": bad" in request.content else reply()
+        )
+        await self.add("bad1", "good1", "bad2", "good2")
+        for _ in range(6):
+            await self.step(BACKOFF_CAP_SECONDS)
+        self.assertEqual((self.tries("good1"), self.tries("good2")), (1, 1))
+
+    async def test_an_outage_sets_nothing_aside(self) -> None:
+        """Failures count as a window's own only while others pass."""
+        await self.add("1", "2", "3")
+        self.server.otherwise = lambda _: reply(503)
+        await self.long(3600, pause=120)
+        self.server.otherwise = lambda _: reply()
+        await self.step(BACKOFF_CAP_SECONDS)
+        await self.all_steps()
+        figures = await self.figures()
+        self.assertEqual((figures.sent, figures.aside), (3, {}))
+
+    async def test_conflict_for_ever(self) -> None:
+        self.refuse("bad", lambda: reply(409))
+        await self.add("bad")
+        await self.add("b", chat=B)
+        for _ in range(100):
+            self.clock.now += 1
+            await self.delivery.step()
+            await self.delivery.settle()
+        self.assertLess(self.tries("bad"), MAX_OWN_FAILURES)
+        await self.long(3600, pause=300)
+        self.assertEqual((self.tries("bad"), self.tries("b")), (MAX_OWN_FAILURES, 1))
+        ids = [body["operation_id"] for body in self.server.bodies]
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertEqual(sum((await self.figures()).aside.values()), 1)
+
+    async def test_aside_windows_get_all_tries_again(self) -> None:
+        self.refuse("bad", lambda: reply(409))
+        await self.add("bad")
+        await self.long(3600, pause=300)
+        self.assertEqual(await self.delivery.retry_aside(), 1)
+        await self.long(3600, pause=300)
+        self.assertEqual(self.tries("bad"), 2 * MAX_OWN_FAILURES)
+
+    async def test_retain_that_failed_on_the_server_gets_another_operation(self) -> None:
+        """The answer was lost, and the server never runs an operation of this id again."""
+        failed: list[str] = []
+
+        def answer(request: httpx.Request) -> Answer:
+            if request.method == "GET":
+                operation = request.url.path.rpartition("/")[2]
+                status = "failed" if operation in failed else "pending"
+                return reply(content={"operation_id": operation, "status": status})
+            operation = json.loads(request.content)["operation_id"]
+            if not failed:
+                failed.append(operation)
+                return httpx.ReadTimeout("slow")
+            return reply()
+
+        self.server.otherwise = answer
+        await self.add("1")
+        for _ in range(3):
+            await self.step(BACKOFF_CAP_SECONDS)
+        first, second, third = self.server.bodies
+        self.assertEqual(first, second)
+        self.assertNotEqual(third["operation_id"], first["operation_id"])
+        self.assertEqual(third["items"], first["items"])
+        self.assertEqual((await self.figures()).sent, 1)
+
+    async def test_operation_that_cannot_be_read(self) -> None:
+        self.server.script.extend([httpx.ReadTimeout("slow"), reply(), reply(500)])
+        await self.add("1")
+        await self.step()
+        await self.step(1)
+        self.assertEqual((await self.figures()).sent, 1)
 
 
 class DailyCapTest(DeliveryCase):
@@ -419,6 +567,19 @@ class DailyCapTest(DeliveryCase):
         await self.all_steps()
         self.assertEqual(self.said(), ["1", "2"])
         self.assertEqual((await self.figures()).waiting, 1)
+
+    async def test_counts_over_a_restart_and_reads_the_figure_once(self) -> None:
+        await self.reopen(daily_chars=100)
+        await self.add("1")
+        await self.all_steps()
+        await self.reopen(daily_chars=100)
+        reads = self.enterContext(
+            mock.patch.object(self.outbox, "sent_chars", wraps=self.outbox.sent_chars)
+        )
+        await self.add("2", "3", "4")
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "2"])
+        self.assertEqual(reads.call_count, 1)
 
 
 class AgeTest(DeliveryCase):
@@ -475,7 +636,7 @@ class SyncTest(DeliveryCase):
         self.assertEqual(len(syncs), 2)
 
     async def test_disk_that_cannot_sync_keeps_nothing_from_being_sent(self) -> None:
-        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "wal_checkpoint"
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "sync the log"
         for text in ("1", "2"):
             await self.add(text)
             await self.step(SYNC_SECONDS)
@@ -484,7 +645,7 @@ class SyncTest(DeliveryCase):
     async def test_disk_that_fails_is_asked_again(self) -> None:
         self.sync_after(SYNC_SECONDS)
         await self.add("1", urgent=False)
-        self.disk.fault, self.disk.only = sqlite3.SQLITE_IOERR, "wal_checkpoint"
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_IOERR, "sync the log"
         self.clock.now += SYNC_SECONDS
         for _ in range(2):
             self.assertEqual(await self.delivery.step(), SYNC_SECONDS)
@@ -527,7 +688,7 @@ class DiskTest(DeliveryCase):
         self.assertEqual(len(self.log.lines(logging.INFO)), 1)
 
     async def test_memory_is_bounded_and_the_loss_is_counted(self) -> None:
-        self.enterContext(mock.patch.object(delivery_module, "MAX_UNSAVED_TURNS", 2))
+        self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 2))
         self.break_disk()
         await self.add("1", "2", "3")
         self.assertEqual((self.delivery.state.unsaved, self.delivery.state.lost), (2, 1))
@@ -555,6 +716,81 @@ class DiskTest(DeliveryCase):
         first, second = self.server.bodies
         self.assertEqual(first, second)
         self.assertEqual((await self.figures()).sent, 1)
+
+    async def test_whatever_succeeds_shows_that_the_disk_is_well(self) -> None:
+        await self.reopen(configured=False)
+        self.break_disk()
+        await self.delivery.start()
+        self.assertEqual(self.delivery.state.stopped, "disk")
+        self.disk.fault = None
+        self.assertGreater(await self.delivery.step(), 1.0)
+        self.assertEqual(self.delivery.state.stopped, "")
+        self.assertEqual(len(self.log.lines(logging.INFO)), 1)
+
+    async def test_full_disk_that_takes_some_things_is_full(self) -> None:
+        """No line in the log each second."""
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT INTO turns"
+        await self.add("1")
+        for _ in range(5):
+            await self.step(AGE_EVERY_SECONDS)
+        self.assertEqual(self.delivery.state.stopped, "disk")
+        self.assertEqual(len(self.log.records), 1)
+
+    async def test_seal_that_failed_at_the_start_is_tried_again(self) -> None:
+        await self.add("1", urgent=False)
+        await self.reopen()
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_BUSY, "UPDATE windows"
+        await self.delivery.start()
+        self.disk.fault = None
+        await self.step()
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_disk_that_hangs_keeps_no_reply_waiting(self) -> None:
+        await self.add("0", urgent=False)
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        for text in "123":
+            await self.add(text)
+        self.assertTrue(await reached())
+        state = self.delivery.state
+        self.assertEqual((state.stopped, state.unsaved, state.lost), ("disk", 3, 0))
+        go_on()
+        await self.step()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["0", "2", "3"])  # the first two share a window
+        self.assertIn(": 1\n", self.server.contents[0])
+        self.assertEqual((self.delivery.state.stopped, self.delivery.state.unsaved), ("", 0))
+
+    async def test_overflow_during_a_commit_is_counted(self) -> None:
+        self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 3))
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        await self.add("1")
+        self.assertTrue(await reached())
+        await self.add("2", "3", "4", "5")
+        self.assertEqual((self.delivery.state.unsaved, self.delivery.state.lost), (3, 2))
+        go_on()
+        await self.step()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "4", "5"])
+        self.assertEqual(len([x for x in self.log.lines(logging.ERROR) if "lost" in x]), 1)
+
+    async def test_overflow_when_a_commit_fails_is_counted(self) -> None:
+        self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 3))
+        self.clock.is_patient = False
+        self.break_disk()
+        reached, go_on = self.disk.stall()
+        await self.add("1", "2")
+        self.assertTrue(await reached())
+        await self.add("3", "4")
+        go_on()
+        self.clock.is_patient = True
+        await self.step()
+        self.disk.fault = None
+        await self.step()
+        await self.all_steps()
+        self.assertEqual(self.said()[-1], "4")
+        self.assertEqual(len(self.said()) + self.delivery.state.lost, 4)
 
     async def test_disk_that_works_again_is_told(self) -> None:
         await self.add("1")
@@ -598,6 +834,150 @@ class DiskTest(DeliveryCase):
         self.assertEqual(self.said(), ["0", "1"])
 
 
+class EraseTest(DeliveryCase):
+    """What waits in memory, on disk or in a file is within reach of erasing and exporting."""
+
+    WISH = Erasure(A, ("t1", "t2", "t3", A), "profile")
+
+    async def everywhere(self) -> None:
+        """Turns in a sealed window, an open one, a late file, and memory."""
+        await self.add("sealed")
+        await self.add("open", urgent=False)
+        await self.outbox.leave([turn_of(A, "late"), turn_of(B, "late")])
+        self.disk.fault, self.disk.only = sqlite3.SQLITE_FULL, "INSERT INTO turns"
+        await self.add("memory")
+        await self.add("memory", chat=B)
+        self.disk.fault = None
+
+    async def waiting(self, chat: str = A) -> list[str]:
+        return [one.lines[0].words for one in await self.delivery.waiting(chat)]
+
+    async def test_shown(self) -> None:
+        await self.everywhere()
+        self.assertEqual(await self.waiting(), ["sealed", "open", "late", "memory"])
+        self.assertEqual(await self.waiting(B), ["late", "memory"])
+
+    async def test_dropped(self) -> None:
+        await self.everywhere()
+        self.assertEqual(await self.delivery.drop_chat(self.WISH), 4)
+        self.assertEqual(await self.waiting(), [])
+        await self.all_steps()
+        self.assertEqual(self.said(), ["late", "memory"])
+
+    async def test_edited(self) -> None:
+        await self.everywhere()
+        await self.delivery.edit_chat(self.WISH, lambda lines: [lines[0]])
+        edited = await self.delivery.edit_chat(self.WISH, list)
+        self.assertEqual(edited.waiting, 0)
+        self.assertEqual({len(one.lines) for one in await self.delivery.waiting(A)}, {1})
+        self.assertEqual({len(one.lines) for one in await self.delivery.waiting(B)}, {2})
+        edited = await self.delivery.edit_chat(self.WISH, lambda _: [])
+        self.assertEqual(edited.waiting, 4)
+        self.assertEqual(await self.waiting(), [])
+
+    async def test_dropped_while_a_commit_is_under_way(self) -> None:
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        await self.add("1", "2")
+        self.assertTrue(await reached())
+        dropping = asyncio.create_task(self.delivery.drop_chat(self.WISH))
+        await asyncio.sleep(0)
+        go_on()
+        self.assertEqual(await dropping, 2)
+        await self.all_steps()
+        self.assertEqual(self.said(), [])
+
+    async def test_failing_disk_takes_what_is_in_memory_all_the_same(self) -> None:
+        self.disk.fault = sqlite3.SQLITE_FULL
+        await self.add("1")
+        with self.assertRaises(sqlite3.Error):
+            await self.delivery.drop_chat(self.WISH)
+        self.disk.fault = None
+        await self.all_steps()
+        self.assertEqual(self.said(), [])
+
+
+class LateTest(DeliveryCase):
+    """An instance that AstrBot has closed still gets answers."""
+
+    async def test_next_instance_sends_what_a_closed_one_gets(self) -> None:
+        closed = self.delivery
+        await self.reopen()
+        await closed.add(turn_of(A, "1"))
+        await self.step()
+        self.assertEqual(self.said(), ["1"])
+        await closed.add(turn_of(A, "2"))  # it looks again now and then
+        await self.step(LATE_SECONDS)
+        self.assertEqual(self.said(), ["1", "2"])
+        self.assertEqual((await self.figures()).waiting, 0)
+
+    async def test_what_is_not_on_disk_at_the_end(self) -> None:
+        self.disk.fault = sqlite3.SQLITE_BUSY
+        await self.add("1", "2")
+        await self.close()
+        self.disk.fault = None
+        self.delivery = self.open()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "2"])
+        self.assertEqual(self.delivery.state.lost, 0)
+
+    async def test_loss_at_the_end_is_counted_and_logged(self) -> None:
+        self.disk.fault = sqlite3.SQLITE_BUSY
+        await self.add("1", "2")
+        with mock.patch.object(self.outbox, "leave", side_effect=OSError("full")):
+            await self.close()
+        self.assertEqual(self.delivery.state.lost, 2)
+        self.assertIn("lost turns that neither disk nor memory took: 2", self.errors())
+
+    async def test_disk_that_hangs_at_the_end_does_not_keep_the_bot(self) -> None:
+        reached, go_on = self.disk.stall()
+        self.clock.is_patient = False
+        await self.add("1")
+        self.assertTrue(await reached())
+        await self.add("2")
+        hangs = asyncio.Event()
+
+        async def leave(_: Any) -> None:
+            await hangs.wait()
+
+        with mock.patch.object(self.outbox, "leave", leave):
+            await self.close()
+        self.assertIn("1 turns were not on disk at the end", self.errors())
+        self.assertEqual(self.delivery.state.lost, 1)
+        self.clock.is_patient = True
+        go_on()
+        hangs.set()
+        self.delivery = self.open()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_file_of_a_later_version_is_left_alone_and_nothing_is_lost(self) -> None:
+        await self.add("1")
+        await self.close()
+        path = self.folder / DATABASE_FILE
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA user_version = 2")
+        db.close()
+        before = path.read_bytes()
+        self.delivery = self.open()
+        await self.delivery.start()
+        await self.add("2", "3")
+        await self.step()
+        state = self.delivery.state
+        self.assertEqual((state.stopped, state.unsaved, state.lost), ("newer_file", 0, 0))
+        await self.close()
+        self.assertEqual(path.read_bytes(), before)
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA user_version = 1")
+        db.close()
+        self.delivery = self.open()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1", "2", "3"])
+
+    def errors(self) -> list[str]:
+        return self.log.lines(logging.ERROR)
+
+
 class FlushTest(DeliveryCase):
     async def test_sends_everything_also_what_is_open(self) -> None:
         await self.add("a1", "a2", "a3", "a4", urgent=False)
@@ -630,44 +1010,62 @@ class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""
 
     async def test_one_chat_waits(self) -> None:
-        await self.delivery.pause(A)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await self.all_steps()
-        await self.delivery.flush()
-        self.assertEqual(self.said(), ["b"])
-        self.delivery.resume(A)
-        self.delivery.resume(C)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await self.all_steps()
+            await self.delivery.flush()
+            self.assertEqual(self.said(), ["b"])
         await self.all_steps()
         self.assertEqual(self.said(), ["b", "a"])
 
     async def test_running_delivery_goes_on_at_once(self) -> None:
-        await self.delivery.pause(A)
         running = asyncio.create_task(self.delivery.run())
         self.addCleanup(running.cancel)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await until(lambda: self.said() == ["b"])
-        self.delivery.resume(A)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await until(lambda: self.said() == ["b"])
         await until(lambda: self.said() == ["b", "a"])
 
-    async def test_request_under_way_is_called_back_and_marked(self) -> None:
+    async def test_request_under_way_is_called_back(self) -> None:
         self.server.gate.clear()
         await self.add("a")
         await self.delivery.step()
         await until(lambda: self.server.waiting)
-        await self.delivery.pause(A)
-        self.assertEqual(self.server.cancelled, 1)
+        async with self.delivery.held(A):
+            self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
-        (window,) = await self.outbox.windows(A)
-        self.assertEqual(await self.outbox.drop_chat(A), (1, [window.document_id]))
+        self.assertEqual(len(await self.outbox.windows(A)), 1)
         self.assertEqual(self.log.records, [])
 
-    async def test_window_that_never_left_is_not_marked(self) -> None:
-        await self.delivery.pause(A)
+    async def test_held_by_two_until_both_have_ended(self) -> None:
         await self.add("a")
+        async with self.delivery.held(A):
+            async with self.delivery.held(A):
+                pass
+            await self.all_steps()
+            self.assertEqual(self.said(), [])
         await self.all_steps()
-        self.assertEqual(await self.outbox.drop_chat(A), (1, []))
+        self.assertEqual(self.said(), ["a"])
+
+    async def test_cancelled_while_it_calls_back_holds_nothing(self) -> None:
+        self.server.gate.clear()
+        await self.add("a")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+
+        async def hold() -> None:
+            async with self.delivery.held(A):
+                self.fail("never held")
+
+        holding = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        self.server.gate.set()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["a", "a"])
 
     async def test_paused_while_the_queue_is_read(self) -> None:
         await self.add("a")
@@ -675,12 +1073,13 @@ class PauseTest(DeliveryCase):
 
         async def slow(**named: Any) -> Any:
             window = await next_window(**named)
-            await self.delivery.pause(A)
+            await holding.enter_async_context(self.delivery.held(A))
             return window
 
-        with mock.patch.object(self.outbox, "next_window", slow):
-            await self.all_steps()
-        self.assertEqual(self.said(), [])
+        async with contextlib.AsyncExitStack() as holding:
+            with mock.patch.object(self.outbox, "next_window", slow):
+                await self.all_steps()
+            self.assertEqual(self.said(), [])
 
 
 class StoppingTest(DeliveryCase):
@@ -725,4 +1124,4 @@ class StoppingTest(DeliveryCase):
         self.addCleanup(running.cancel)
         await self.add("1")
         await until(lambda: self.delivery.state.last_sent_at)
-        self.assertEqual(len(self.server.requests), 3)
+        self.assertEqual(self.said(), ["1", "1", "1"])

@@ -21,7 +21,11 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
     MAX_RECALLS,
     HindsightClient,
 )
-from astrbot_plugin_hindsight_memory.hindsight_http import MAX_RETRY_AFTER_SECONDS, VERSION
+from astrbot_plugin_hindsight_memory.hindsight_http import (
+    KEEPALIVE_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
+    VERSION,
+)
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     NO_OPTIONS,
     AccessRefusedError,
@@ -129,7 +133,7 @@ class RequestTest(ClientCase):
         (body,) = self.server.bodies
         self.assertEqual(
             body["include"],
-            {"entities": None, "chunks": {"max_tokens": 500}, "source_facts": {"max_tokens": 0}},
+            {"entities": None, "chunks": {"max_tokens": 500}, "source_facts": {"max_tokens": 4096}},
         )
         self.assertEqual(body["min_scores"], {"semantic": 0.0})
         self.assertEqual(
@@ -283,6 +287,26 @@ class ResultTest(ClientCase):
         found = await self.recall()
         self.assertEqual([memory.chunk for memory in found], ["words", "", "", ""])
         self.assertEqual([memory.chunk_id for memory in found], ["c1", "c2", "c4", ""])
+
+    async def test_a_conclusion_gets_the_chunk_of_a_source_of_this_chat(self) -> None:
+        ours, theirs = list(SCOPE.tags), list(scope_of(private_origin("2")).tags)
+        facts = {
+            "f1": {"id": "f1", "text": "secret", "tags": theirs, "chunk_id": "c1"},
+            "f2": {"id": "f2", "text": "no chunk", "tags": ours, "chunk_id": None},
+            "f3": {"id": "f3", "text": "tea", "tags": ours, "chunk_id": "c3"},
+            "f4": "broken",
+        }
+        result = {"text": "drinks tea", "tags": ours, "source_fact_ids": ["f1", "f2", "f4", "f3"]}
+        chunks = {"c1": {"text": "words of others"}, "c3": {"text": "words"}}
+        content = {"results": [result], "source_facts": facts, "chunks": chunks}
+        self.server.script.append(reply(content=content))
+        (memory,) = await self.recall()
+        self.assertEqual(memory.chunk, "words")
+
+    async def test_only_ids_of_sources(self) -> None:
+        await self.recall(options=RecallOptions(with_sources=True))
+        include = self.server.bodies[0]["include"]
+        self.assertEqual(include, {"entities": None, "source_facts": {"max_tokens": 0}})
 
     async def test_what_is_missing(self) -> None:
         (memory,) = await self.recalled(scores=None, type=None)
@@ -1028,6 +1052,9 @@ class ConnectionTest(ClientCase):
                 self.assertIsInstance(error, RetryLaterError)
                 self.assertEqual(error.reason, reason)
                 self.assertEqual(len(self.server.requests), 1)
+
+    def test_idle_connections_end_before_a_router_forgets_them(self) -> None:
+        self.assertTrue(60 < KEEPALIVE_SECONDS < 300)
 
     async def test_timeout_after_a_drop(self) -> None:
         error = await self.failure(httpx.ReadError("dropped"), httpx.ReadTimeout("slow"))

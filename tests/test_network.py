@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
 import tempfile
@@ -13,11 +14,12 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory.assembly import open_client
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import HindsightError, RetryLaterError
 from astrbot_plugin_hindsight_memory.network import Route, is_at_home, route_to
 from astrbot_plugin_hindsight_memory.texts import Texts
-from support import Clock, FakeServer, reply
+from support import Clock, FakeServer, LogRecords, make_settings, reply
 
 CLOUD = "https://api.hindsight.vectorize.io"
 PROXY = "http://127.0.0.1:7890"
@@ -288,6 +290,18 @@ class ClientTest(unittest.IsolatedAsyncioTestCase, NetworkCase):
             with self.subTest(environment=environment):
                 client = self.open(CLOUD, **environment)
                 self.assertEqual([notice.key for notice in client.notices], notices)
+
+    async def test_the_plugin_tells_when_it_starts(self) -> None:
+        log = LogRecords()
+        settings = make_settings(api_base="http://example.com")
+        with mock.patch.dict(os.environ, {"ALL_PROXY": "socks://127.0.0.1:7891"}):
+            client = open_client(settings, Clock(), log.logger)
+        assert client
+        self.addAsyncCleanup(client.aclose)
+        lines = log.lines(logging.INFO)
+        self.assertEqual(len(lines), 2)
+        self.assertIn("http://", lines[0])
+        self.assertIn("ALL_PROXY", lines[1])
 
     async def test_what_a_proxy_answers_in_the_servers_place(self) -> None:
         server = FakeServer()

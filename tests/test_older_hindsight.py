@@ -44,17 +44,20 @@ class Source(Protocol):
 
     async def written(self, bank_id: str, profile_id: str) -> None: ...
 
+    async def failing(self, status: int | None) -> None: ...
+
 
 class RecordedTest(unittest.IsolatedAsyncioTestCase):
     """Plays back what was recorded; with a `source` it records instead."""
 
+    release: ClassVar[str] = "0.9"
     model: ClassVar[Literal["none", "stub"]] = "none"
     source: ClassVar[Source | None] = None
 
     async def asyncSetUp(self) -> None:
         self.bank_id = self._testMethodName
         self.operation_id = str(uuid.uuid5(uuid.NAMESPACE_URL, self.bank_id))
-        self.tape = Recorder() if self.source else Player(self.bank_id)
+        self.tape = Recorder() if self.source else Player(self.release, self.bank_id)
         self.client = self.client_with(self.source.api_key if self.source else "hsk_key")
         self.addAsyncCleanup(self.client.aclose)
 
@@ -66,7 +69,7 @@ class RecordedTest(unittest.IsolatedAsyncioTestCase):
 
     async def asyncTearDown(self) -> None:
         if isinstance(self.tape, Recorder):
-            self.tape.save(self.bank_id)
+            self.tape.save(self.release, self.bank_id)
         else:
             self.assertEqual(self.tape.left, [])
 

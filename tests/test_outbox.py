@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
+import os
 import re
-import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import unittest
 from collections.abc import Sequence
@@ -16,21 +19,31 @@ from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
+from astrbot_plugin_hindsight_memory import outbox_file as outbox_file_module
 from astrbot_plugin_hindsight_memory.outbox import (
     DATABASE_FILE,
     MAX_WINDOW_CHARS,
-    Erasure,
+    UNREADABLE,
     Outbox,
     OutboxFigures,
     Window,
     outbox_exists,
 )
-from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord, group_turns
+from astrbot_plugin_hindsight_memory.outbox_file import VERSION, NewerFileError
+from astrbot_plugin_hindsight_memory.transcript import (
+    Document,
+    Header,
+    Line,
+    TurnRecord,
+    group_turns,
+)
+from astrbot_plugin_hindsight_memory.wishes import Edited, Erasure
 from support import Disk, turn_of
 
 AT = "2026-03-04T12:30:05+00:00"
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 DAY = "2026-03-04"
+WISH = Erasure(A, ("t1", "t2", "t3", A), "profile")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
@@ -46,8 +59,8 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
-        connect = disk.connect if disk else None
-        outbox = Outbox(self.folder, every_n_turns=every, connect=connect)
+        seams = {"connect": disk.connect, "sync": disk.sync} if disk else {}
+        outbox = Outbox(self.folder, every_n_turns=every, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
         return outbox
@@ -69,6 +82,10 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
 
     async def figures(self) -> OutboxFigures:
         return await self.outbox.figures(day=DAY)
+
+    async def noted(self) -> set[str]:
+        """Documents that are to vanish."""
+        return {one for erasure in await self.outbox.erasures() for one in erasure.documents}
 
     async def drain(self) -> list[str]:
         """Takes everything that is sealed, in the order of delivery."""
@@ -104,7 +121,7 @@ class SealingTest(OutboxCase):
     async def test_seal_some(self) -> None:
         (first,) = await self.outbox.add([turn_of(A, "a")])
         await self.outbox.add([turn_of(B, "b")])
-        await self.outbox.seal([first.window_id, 999])
+        await self.outbox.seal([first.document_id, "gone"])
         self.assertEqual(await self.drain(), ["a"])
         self.assertEqual((await self.figures()).open_turns, 1)
 
@@ -185,46 +202,6 @@ class OrderTest(OutboxCase):
             self.assertEqual(words(await self.next()), ["1"])
             touch.assert_called()
 
-    async def test_split_halves_stay_in_place(self) -> None:
-        await self.add("1", "2", "3")
-        await self.add("4", urgent=True)
-        whole = await self.next()
-        self.assertTrue(await self.outbox.split(whole))
-        first = await self.next()
-        self.assertEqual(words(first), ["1"])
-        self.assertNotEqual(first.document_id, whole.document_id)
-        self.assertNotEqual(first.operation_id, whole.operation_id)
-        self.assertEqual(first.header, whole.header)
-        self.assertEqual(first.chars, sum(len(x.text) + 1 for x in first.turns[0]))
-        self.assertEqual((await self.figures()).waiting, 3)
-        self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
-
-    async def test_split_of_a_half_stays_in_place(self) -> None:
-        self.outbox = self.open(every=4)
-        await self.add("1", "2", "3", "4")
-        await self.add("5", urgent=True)
-        for _ in range(2):
-            self.assertTrue(await self.outbox.split(await self.next()))
-        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5"])
-
-    async def test_split_down_to_single_lines(self) -> None:
-        await self.add("1", urgent=True)
-        whole = await self.next()
-        self.assertTrue(await self.outbox.split(whole))
-        question = await self.next()
-        self.assertEqual(question.turns, ((whole.turns[0][0],),))
-        self.assertFalse(await self.outbox.split(question))
-        await self.outbox.delivered(question, day=DAY)
-        self.assertEqual((await self.next()).turns, ((whole.turns[0][1],),))
-
-    async def test_split_of_a_window_that_is_gone_makes_none(self) -> None:
-        await self.add("1", "2", "3")
-        window = await self.next()
-        await self.outbox.delivered(window, day=DAY)
-        await self.outbox.split(window)
-        self.assertIsNone(await self.outbox.next_window())
-        self.assertEqual((await self.figures()).waiting, 0)
-
 
 class ChatTest(OutboxCase):
     """What commands do to the windows of one chat."""
@@ -247,46 +224,67 @@ class ChatTest(OutboxCase):
         self.assertEqual([words(w) for w in found], [["aside"], ["sealed"], ["open"]])
         self.assertEqual(await self.outbox.windows(C), [])
 
-    async def test_whole_window(self) -> None:
-        header = Header(("t",), "", "x", {})
-        turns = [self.lines("a", "b"), self.lines("c")]
-        document_id = await self.outbox.add_window(A, header, turns)
-        self.assertRegex(document_id, rf"\A{A[:24]}-{UUID}\Z")
+    def stored(self) -> Document:
+        return Document(
+            "old", Header(("t",), "", "x", {}), (*self.lines("a", "b"), *self.lines("c"))
+        )
+
+    async def test_replacement_and_note_are_one(self) -> None:
+        stored = self.stored()
+        edited = await self.outbox.replace_documents(WISH, without_b, [stored])
+        self.assertEqual(edited, Edited(lines=1, documents=1))
         window = await self.next()
-        self.assertEqual((window.document_id, window.header), (document_id, header))
-        self.assertEqual(window.turns, tuple(turns))
+        self.assertRegex(window.document_id, rf"\A{A[:24]}-{UUID}\Z")
+        self.assertEqual(window.header, stored.header)
+        self.assertEqual([line.words for turn in window.turns for line in turn], ["a", "c"])
+        self.assertEqual((await self.figures()).waiting, 1)
+        self.assertEqual(await self.noted(), {"old"})
+
+    async def test_replaced_once_only(self) -> None:
+        """A second correction of what is noted already would store what stays twice."""
+        for number in (1, 0):
+            edited = await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+            self.assertEqual(edited.documents, number)
         self.assertEqual((await self.figures()).waiting, 1)
 
-    async def test_removed_document(self) -> None:
-        await self.add("1", urgent=True)
-        document_id = await self.outbox.add_window(A, Header((), "", "x", {}), [self.lines("a")])
-        await self.outbox.remove_document(document_id)
-        await self.outbox.remove_document("gone")
-        self.assertEqual((await self.figures()).waiting, 1)
-        self.assertEqual(await self.drain(), ["1"])
+    async def test_nothing_replaces_what_is_erased_as_a_whole(self) -> None:
+        await self.outbox.drop_chat(dataclasses.replace(WISH, whole=True))
+        edited = await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+        self.assertEqual(edited.documents, 1)
+        self.assertEqual((await self.figures()).waiting, 0)
+        self.assertEqual(await self.noted(), {"old"})
+
+    async def test_replacement_has_no_line_of_somebody_who_is_being_erased(self) -> None:
+        person = dataclasses.replace(WISH, people=("#0a0b0c",))
+        await self.outbox.edit_chat(person, list, ())
+        await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+        self.assertEqual(await self.outbox.windows(A), [])
 
     async def test_dropped_chat(self) -> None:
         await self.three_windows()
+        before = await self.outbox.windows(A)
         await self.add("other", chat=B, urgent=True)
-        tried = await self.next(B)
-        await self.outbox.mark_tried(tried)
-        self.assertEqual(await self.outbox.drop_chat(A), (3, [tried.document_id]))
-        self.assertEqual(await self.outbox.drop_chat(A), (0, []))
+        whole = dataclasses.replace(WISH, whole=True)
+        self.assertEqual(await self.outbox.drop_chat(whole), 3)
+        self.assertEqual(await self.outbox.drop_chat(whole), 0)
         figures = await self.figures()
         self.assertEqual((figures.waiting, figures.open_turns, figures.aside), (1, 0, {}))
+        (erasure,) = await self.outbox.erasures()
+        self.assertTrue(erasure.whole)
+        # What was open has never been sent.
+        self.assertEqual(set(erasure.documents), {one.document_id for one in before[:2]})
         self.assertEqual(await self.drain(), ["other"])
 
     async def test_edited_chat(self) -> None:
         await self.three_windows()
         await self.add("other", chat=B, urgent=True)
-        await self.outbox.mark_tried(await self.next(B))
         before = await self.outbox.windows(A)
 
         def without_answers(lines: Sequence[Line]) -> list[Line]:
             return [line for line in lines if line.pseudonym and "open" not in line.text]
 
-        removed, tried = await self.outbox.edit_chat(A, without_answers)
-        self.assertEqual((removed, tried), (4, [before[1].document_id]))
+        self.assertEqual(await self.outbox.edit_chat(WISH, without_answers, ()), Edited(waiting=4))
+        self.assertEqual(await self.noted(), {one.document_id for one in before[:2]})
         after = await self.outbox.windows(A)
         self.assertEqual([words(window) for window in after], [["aside"], ["sealed"]])
         for old, new in zip(before, after, strict=False):
@@ -297,18 +295,38 @@ class ChatTest(OutboxCase):
         figures = await self.figures()
         self.assertEqual((figures.waiting, figures.open_turns), (2, 0))
         self.assertEqual(figures.aside, {"rejected": 1})
-        # What got new ids has not been tried under them.
-        self.assertEqual((await self.outbox.drop_chat(A))[1], [])
 
     async def test_edit_that_takes_nothing_changes_nothing(self) -> None:
         await self.three_windows()
         before = await self.outbox.windows(A)
-        self.assertEqual(await self.outbox.edit_chat(A, list), (0, []))
+        self.assertEqual(await self.outbox.edit_chat(WISH, list, ()), Edited())
+        self.assertEqual(await self.outbox.windows(A), before)
+        self.assertEqual(await self.outbox.erasures(), [])
+
+    async def test_edit_without_its_note_does_not_happen(self) -> None:
+        disk = Disk()
+        self.outbox = self.open(disk=disk)
+        await self.three_windows()
+        before = await self.outbox.windows(A)
+        disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
+        for change in (
+            self.outbox.edit_chat(WISH, lambda lines: lines[:1], ()),
+            self.outbox.drop_chat(WISH),
+            self.outbox.replace_documents(WISH, without_b, [self.stored()]),
+        ):
+            with self.assertRaises(sqlite3.Error):
+                await change
+        disk.fault = None
         self.assertEqual(await self.outbox.windows(A), before)
 
     async def test_edited_open_window_is_added_to(self) -> None:
         await self.add("1", "2")
-        await self.outbox.edit_chat(A, lambda lines: [x for x in lines if ": 1" not in x.text])
+        (before,) = await self.outbox.windows(A)
+        await self.outbox.edit_chat(
+            WISH, lambda lines: [x for x in lines if ": 1" not in x.text], ()
+        )
+        # It was never sent: the delivery, which waits for its quiet, still knows it.
+        self.assertEqual((await self.outbox.windows(A))[0].document_id, before.document_id)
         self.assertEqual(await self.add("3"), [True])
         self.assertEqual((await self.drain())[-1], "3")
 
@@ -324,25 +342,68 @@ class ChatTest(OutboxCase):
             self.assertEqual(group_turns(lines), expected)
 
 
+def without_b(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if line.words != "b"]
+
+
 class ErasureTest(OutboxCase):
-    ERASURE = Erasure(A, ("t1", "t2", "t3", A), "profile", ("d1", "d2"), whole=True)
+    """Wishes survive until they are done."""
+
+    WHOLE = dataclasses.replace(WISH, documents=("d1", "d2"), whole=True)
+    PERSON = dataclasses.replace(WISH, chat=B, people=("#0a0b0c",))
 
     async def test_kept_over_a_restart_until_it_ends(self) -> None:
-        self.assertEqual(await self.outbox.erasures(), [])
-        await self.outbox.keep_erasure(self.ERASURE)
-        other = dataclasses.replace(self.ERASURE, chat=B, documents=())
-        await self.outbox.keep_erasure(other)
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.edit_chat(self.PERSON, list, ())
         again = self.open()
-        self.assertEqual(await again.erasures(), [self.ERASURE, other])
+        self.assertEqual(await again.erasures(), [self.WHOLE, self.PERSON])
         await again.end_erasure(A)
-        await again.end_erasure("gone")
-        self.assertEqual(await self.outbox.erasures(), [other])
+        self.assertEqual((await again.erasures())[0], dataclasses.replace(WISH, whole=True))
+        for chat in (A, B, "gone"):
+            await again.end_wish(chat)
+        self.assertEqual(await self.outbox.erasures(), [])
 
-    async def test_one_for_each_chat(self) -> None:
-        await self.outbox.keep_erasure(self.ERASURE)
-        later = dataclasses.replace(self.ERASURE, whole=False)
-        await self.outbox.keep_erasure(later)
-        self.assertEqual(await self.outbox.erasures(), [later])
+    async def test_what_is_noted_meanwhile_stays(self) -> None:
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.note_documents(A, ["d2", "d3"])
+        await self.outbox.end_wish(A)
+        expected = dataclasses.replace(WISH, documents=("d1", "d2", "d3"))
+        self.assertEqual(await self.outbox.erasures(), [expected])
+        await self.outbox.end_erasure(A)
+        self.assertEqual(await self.outbox.erasures(), [])
+
+    async def test_nothing_of_a_held_chat_is_sent(self) -> None:
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.edit_chat(self.PERSON, list, ())
+        for chat in (A, B, C):
+            await self.add(chat[0], chat=chat, urgent=True)
+        self.assertEqual(words(await self.next()), [C[0]])
+        self.assertTrue(await self.outbox.held(A))
+        self.assertIsNone(await self.outbox.held(C))
+        await self.outbox.end_wish(A)
+        self.assertEqual(words(await self.next()), [A[0]])
+
+    async def test_what_began_before_is_not_stored_after(self) -> None:
+        await self.outbox.drop_chat(dataclasses.replace(WISH, whole=True, at=10.0))
+        await self.outbox.edit_chat(dataclasses.replace(self.PERSON, at=20.0), list, ())
+        before = [(A, 9.0), (B, 19.0)]
+        after = [(A, 11.0), (B, 21.0), (C, 9.0)]
+        turns = [dataclasses.replace(turn_of(c), began=at) for c, at in [*before, *after]]
+        added = await self.outbox.add(turns)
+        self.assertEqual(len(added), len(after))
+        self.assertEqual([await self.outbox.queue(turn) for turn in turns[:2]], [None, None])
+        someone = (Line(f"Ben#00000b ({AT}): x"), Line(f"Bot ({AT}): y"))
+        other = dataclasses.replace(turns[1], lines=someone)
+        self.assertEqual(len(await self.outbox.add([other])), 1)
+
+    async def test_times_of_an_earlier_boot_mean_nothing(self) -> None:
+        await self.outbox.cut_off(A, "", 500.0)
+        turn = dataclasses.replace(turn_of(A), began=100.0)
+        self.assertEqual(await self.outbox.add([turn]), [])
+        await self.outbox.aclose()
+        again = Outbox(self.folder, every_n_turns=5, now=lambda: 90.0)
+        self.addAsyncCleanup(again.aclose)
+        self.assertEqual(len(await again.add([turn])), 1)
 
 
 class CountsTest(OutboxCase):
@@ -377,6 +438,21 @@ class CountsTest(OutboxCase):
         self.assertEqual((await self.figures()).aside, {})
         self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
 
+    async def test_aside_windows_come_back_as_young_ones(self) -> None:
+        await self.add("1", urgent=True)
+        await self.outbox.set_aside(await self.next(), "rejected")
+        await self.outbox.age(1000, limit=100)
+        await self.outbox.retry_aside()
+        self.assertEqual(await self.outbox.age(60, limit=100), 0)
+        self.assertEqual(await self.outbox.age(60, limit=100), 1)
+
+    async def test_set_aside_after_it_has_gone(self) -> None:
+        await self.add("1", urgent=True)
+        window = await self.next()
+        await self.outbox.delivered(window, day=DAY)
+        await self.outbox.set_aside(window, "rejected")
+        self.assertEqual((await self.figures()).aside, {})
+
     async def test_figures_survive_a_restart(self) -> None:
         await self.add("1", urgent=True)
         await self.outbox.delivered(await self.next(), day=DAY)
@@ -402,6 +478,16 @@ class BoundsTest(OutboxCase):
         await self.add("2", chat=B)
         await self.outbox.seal()
         self.assertEqual(await self.drain(), ["2"])
+
+    async def test_windows_set_aside_count(self) -> None:
+        self.enterContext(mock.patch.object(outbox_module, "MAX_WINDOWS", 3))
+        for n in range(6):
+            await self.add(str(n), urgent=True)
+            if n % 2 == 0:
+                await self.outbox.set_aside(await self.next(), "rejected")
+        figures = await self.figures()
+        self.assertEqual(figures.waiting + sum(figures.aside.values()), 3)
+        self.assertEqual(figures.dropped, 3)
 
     async def test_age_is_running_time(self) -> None:
         await self.add("old", urgent=True)
@@ -462,15 +548,16 @@ class FilesTest(OutboxCase):
         self.assertEqual(await self.drain(), ["1", "2", "3", "4"])
 
     async def test_power_cut_takes_nothing_back_that_was_synced(self) -> None:
-        """Without its log, which a power cut may lose, the database has what was synced."""
+        """What is committed is in the log, and the disk is asked to have all of it."""
         await self.add("1", "2", "3")
+        synced: list[int] = []
+        with mock.patch.object(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino)):
+            await self.outbox.sync()
+        log = self.path.with_name(self.path.name + "-wal")
+        self.assertEqual(synced, [log.stat().st_ino, self.folder.stat().st_ino])
+
+    async def test_sync_before_any_use(self) -> None:
         await self.outbox.sync()
-        await self.add("4", "5", "6")
-        with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(self.path, folder)
-            self.outbox = Outbox(Path(folder), every_n_turns=3)
-            self.assertEqual(await self.drain(), ["1", "2", "3"])
-            await self.outbox.aclose()
 
     async def test_a_slow_disk_keeps_no_commit_waiting(self) -> None:
         disk = Disk()
@@ -498,6 +585,45 @@ class FilesTest(OutboxCase):
             await outbox.add([turn_of()])
 
 
+class OtherReaderTest(unittest.TestCase):
+    """Another program looks into the file, as a backup or a curious operator does."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = self.folder / DATABASE_FILE
+
+    def write(self, process: subprocess.Popen[str], text: str) -> None:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{text}\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "committed\n")
+
+    def count(self) -> int:
+        """Reads like any client of SQLite, which clears the log away if it was the last one."""
+        with contextlib.closing(sqlite3.connect(self.path)) as db:
+            (number,) = db.execute("SELECT COUNT(*) FROM turns").fetchone()
+            return int(number)
+
+    def test_a_reader_and_a_kill_take_no_commit_away(self) -> None:
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("outbox_writer.py")),
+            str(self.folder),
+        ]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process = self.enterContext(subprocess.Popen(command, **pipes))
+        self.addCleanup(process.kill)
+        for number in range(1, 4):
+            self.write(process, str(number))
+            self.assertEqual(self.count(), number)
+        for number in range(4, 6):
+            self.write(process, str(number))
+        process.kill()
+        process.wait()
+        self.assertEqual(self.count(), 5)
+
+
 class CorruptTest(OutboxCase):
     async def test_garbage_is_kept_and_replaced(self) -> None:
         garbage = b"this is no database " * 500
@@ -520,6 +646,21 @@ class CorruptTest(OutboxCase):
             self.assertEqual((self.folder / name).read_bytes(), content)
         self.assertEqual(len(names), 2)
 
+    async def test_answer_for_the_old_file_does_nothing_to_the_new_one(self) -> None:
+        await self.add("old", urgent=True)
+        old = await self.next()
+        await self.outbox.aclose()
+        self.path.write_bytes(b"garbage " * 500)
+        self.outbox = self.open()
+        await self.add("new", urgent=True)
+        new = await self.next()
+        await self.outbox.delivered(old, day=DAY)
+        await self.outbox.set_aside(old, "rejected")
+        await self.outbox.renew_operation(old)
+        await self.outbox.seal([old.document_id])
+        self.assertEqual(await self.next(), new)
+        self.assertEqual((await self.figures()).sent, 0)
+
     async def test_write_ahead_log_is_kept_beside_it(self) -> None:
         """Turns that are only in the log can still be rescued."""
         await self.add("needle")  # by a run that never closed its database
@@ -541,6 +682,192 @@ class CorruptTest(OutboxCase):
                 await outbox.add([turn_of(urgent=True)])
                 self.assertIsNotNone(await outbox.next_window())
                 self.assertTrue((await outbox.figures(day=DAY)).moved_aside)
+
+
+class VersionTest(OutboxCase):
+    """Files of other versions of the plugin."""
+
+    SCHEMA_0_1_0 = """
+    CREATE TABLE windows (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, position REAL NOT NULL, state TEXT NOT NULL,
+        chat TEXT NOT NULL, document_id TEXT NOT NULL, operation_id TEXT NOT NULL,
+        header TEXT NOT NULL, turns INTEGER NOT NULL, chars INTEGER NOT NULL, uptime REAL NOT NULL,
+        tried INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX windows_by_state ON windows (state, position, id, chat);
+    CREATE INDEX windows_by_chat ON windows (chat, state);
+    CREATE TABLE turns (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        window INTEGER NOT NULL REFERENCES windows (id) ON DELETE CASCADE,
+        lines TEXT NOT NULL
+    );
+    CREATE INDEX turns_by_window ON turns (window);
+    CREATE TABLE erasures (
+        chat TEXT PRIMARY KEY, tags TEXT NOT NULL, profile TEXT NOT NULL, documents TEXT NOT NULL,
+        whole INTEGER NOT NULL
+    );
+    CREATE TABLE figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
+    """
+    HEADER = json.dumps({"tags": ["t"], "context": "c", "timestamp": AT, "metadata": {"k": "v"}})
+
+    def write_0_1_0(self) -> None:
+        """Windows of which one was split, so that their order is not that of their rows."""
+        db = sqlite3.connect(self.path)
+        db.executescript(self.SCHEMA_0_1_0)
+        for row_id, position, state, texts in (
+            (1, 1.0, "aside", ["refused"]),
+            (3, 3.0, "sealed", ["4"]),
+            (4, 2.0, "sealed", ["1", "2"]),
+            (5, 2.5, "sealed", ["3"]),
+            (6, 6.0, "open", ["5"]),
+        ):
+            self.write_window(db, row_id, (position, state), texts)
+        db.execute("INSERT INTO erasures VALUES (?, '[\"t\"]', 'p', '[\"d1\", \"d2\"]', 1)", (B,))
+        db.executemany(
+            "INSERT INTO figures VALUES (?, ?)", [("uptime", 60.0), ("sent", 7.0), ("dropped", 2.0)]
+        )
+        db.commit()
+        db.close()
+
+    def write_window(
+        self, db: sqlite3.Connection, row_id: int, values: tuple[float, str], texts: list[str]
+    ) -> None:
+        position, state = values
+        db.execute(
+            "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?, 50, 0, 1, ?)",
+            (
+                *(row_id, position, state, A, f"doc{row_id}", f"op{row_id}", self.HEADER),
+                *(len(texts), "rejected" if state == "aside" else ""),
+            ),
+        )
+        for text in texts:
+            lines = [
+                {"pseudonym": "#0a0b0c", "text": f"Ann#0a0b0c ({AT}): {text}"},
+                {"pseudonym": "", "text": f"Bot ({AT}): yes"},
+            ]
+            db.execute(
+                "INSERT INTO turns (window, lines) VALUES (?, ?)", (row_id, json.dumps(lines))
+            )
+
+    async def test_file_of_the_first_version(self) -> None:
+        self.write_0_1_0()
+        window = await self.next()
+        self.assertEqual((window.document_id, window.operation_id), ("doc4", "op4"))
+        self.assertEqual(window.header, Header(("t",), "c", AT, {"k": "v"}))
+        self.assertEqual(len(window.turns[0]), 2)
+        figures = await self.figures()
+        self.assertEqual((figures.open_turns, figures.waiting, figures.sent), (1, 3, 7))
+        self.assertEqual((figures.aside, figures.dropped), ({"rejected": 1}, 2))
+        expected = Erasure(B, ("t",), "p", ("d1", "d2"), whole=True)
+        self.assertEqual(await self.outbox.erasures(), [expected])
+        self.assertEqual(await self.outbox.age(50, limit=100), 3, "their age counts on")
+
+    async def test_order_of_the_first_version(self) -> None:
+        self.write_0_1_0()
+        self.assertEqual(await self.add("6"), [False])
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5", "6"])
+        await self.outbox.retry_aside()
+        self.assertEqual(await self.drain(), ["refused"])
+
+    async def test_opened_a_second_time(self) -> None:
+        self.write_0_1_0()
+        before = await self.next()
+        again = self.open()
+        self.assertEqual(await again.next_window(), before)
+
+    async def test_change_of_the_file_happens_as_a_whole_or_not(self) -> None:
+        self.write_0_1_0()
+        broken = outbox_file_module._COPY_OLD_TABLES + "SELECT broken;"
+        with (
+            mock.patch.object(outbox_file_module, "_COPY_OLD_TABLES", broken),
+            self.assertRaises(sqlite3.Error),
+        ):
+            await self.next()
+        self.assertEqual((await self.next()).document_id, "doc4")
+
+    async def test_file_of_a_later_version_is_refused_and_stays(self) -> None:
+        await self.add("1")
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.close()
+        before = self.path.read_bytes()
+        self.outbox = self.open()
+        with self.assertRaisesRegex(NewerFileError, "later version"):
+            await self.add("2")
+        await self.outbox.aclose()
+        self.assertEqual(self.path.read_bytes(), before)
+        self.assertEqual(
+            [path.name for path in self.folder.iterdir() if "corrupt" in path.name], []
+        )
+
+
+class UnreadableTest(OutboxCase):
+    """A row that cannot be read stops no other, and is set aside with a reason."""
+
+    async def spoil(self, column: str, value: str, text: str = "bad") -> None:
+        """Changes a row of a window, as a bug or another program might."""
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        where = "id = (SELECT window FROM turns WHERE lines LIKE ?)"
+        if column == "lines":
+            db.execute("UPDATE turns SET lines = ? WHERE lines LIKE ?", (value, f"%: {text}%"))
+        else:
+            db.execute(f"UPDATE windows SET {column} = ? WHERE {where}", (value, f"%: {text}%"))
+        db.commit()
+        db.close()
+        self.outbox = self.open()
+
+    SPOILT = (
+        ("header", "{"),
+        ("header", "[]"),
+        ("header", "{}"),
+        ("header", '{"tags": [], "context": "", "timestamp": "", "metadata": {}}'),
+        ("header", '{"tags": ["t"], "context": "", "timestamp": "", "metadata": 1}'),
+        ("header", '{"tags": null, "context": "", "timestamp": "", "metadata": {}}'),
+        ("document_id", ""),
+        ("lines", "not json"),
+        ("lines", "[1]"),
+        ("lines", '[{"words": "of a later version"}]'),
+        ("lines", "null"),
+    )
+
+    async def test_set_aside_and_the_rest_goes_on(self) -> None:
+        for number, (column, value) in enumerate(self.SPOILT, start=1):
+            with self.subTest(column=column, value=value):
+                await self.add(f"bad{number}", "good", urgent=True)
+                await self.spoil(column, value, f"bad{number}")
+                self.assertEqual(await self.drain(), ["good"])
+                self.assertEqual((await self.figures()).aside, {UNREADABLE: number})
+        await self.outbox.retry_aside()
+        self.assertIsNone(await self.outbox.next_window())
+        self.assertEqual((await self.figures()).aside, {UNREADABLE: len(self.SPOILT)})
+
+    async def test_what_may_be_anybodys_goes_with_whoever_goes(self) -> None:
+        await self.add("bad", urgent=True)
+        await self.add("good", urgent=True)
+        await self.spoil("header", "{")
+        self.assertEqual([words(one) for one in await self.outbox.windows(A)], [["good"]])
+        await self.outbox.edit_chat(WISH, list, ())
+        self.assertEqual(await self.drain(), ["good"])
+        self.assertEqual((await self.figures()).aside, {})
+
+    async def test_window_without_turns(self) -> None:
+        await self.add("bad", urgent=True)
+        await self.outbox.aclose()
+        db = sqlite3.connect(self.path)
+        db.execute("DELETE FROM turns")
+        db.commit()
+        db.close()
+        self.outbox = self.open()
+        self.assertIsNone(await self.outbox.next_window())
+
+    async def test_half_a_character_keeps_no_turn_from_the_disk(self) -> None:
+        await self.add("half \ud83d", urgent=True)
+        header = Header(("t",), "\udc00", AT, {})
+        await self.outbox.add([TurnRecord(A, header, turn_of().lines, urgent=True)])
+        self.assertEqual(await self.drain(), ["half ?", "hello"])
 
 
 class DiskFailureTest(OutboxCase):

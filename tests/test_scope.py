@@ -10,8 +10,9 @@ import tempfile
 import threading
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import plugin  # noqa: F401
@@ -27,6 +28,7 @@ from astrbot_plugin_hindsight_memory.scope import (
     is_listed,
     write_private,
 )
+from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -145,6 +147,7 @@ class ListsTest(unittest.TestCase):
 
     def test_names_of_a_chat(self) -> None:
         group, private = group_origin("70001", "20001"), private_origin("20001")
+        topic = group_origin("-1001234567890#77", platform="telegram")
         for origin, names, expected in (
             (group, ["70001"], True),
             (group, ["bot:GroupMessage:70001"], True),
@@ -159,6 +162,11 @@ class ListsTest(unittest.TestCase):
             (private_origin("", umo="x"), ["", "x"], True),
             (private_origin("", umo="x"), [""], False),
             (group_origin(group_id=""), [""], False),
+            (topic, ["-1001234567890"], True),
+            (topic, ["-1001234567890#77"], True),
+            (topic, ["bot:GroupMessage:-1001234567890"], True),
+            (topic, ["-1001234567890#7", "-100123456789"], False),
+            (replace(topic, platform="slack"), ["-1001234567890"], False),
         ):
             with self.subTest(kind=origin.kind, names=names):
                 self.assertEqual(is_listed(origin, names), expected)
@@ -243,6 +251,39 @@ class SaltTest(FolderTest):
                 self.assertEqual(state.fingerprint, "")
                 self.assertEqual(self.salt.read_bytes(), content)
                 self.assertFalse(self.state.exists())
+
+    def test_file_without_permission_is_not_called_damaged(self) -> None:
+        ScopeState.load(self.folder)
+        for file, fault in (
+            (self.salt, StateFault.SALT_FORBIDDEN),
+            (self.state, StateFault.STATE_FORBIDDEN),
+        ):
+            before, read = file.read_bytes(), Path.read_text
+
+            def refuse(path: Path, *arguments: Any, file: Path = file, read: Any = read) -> str:
+                if path == file:
+                    raise PermissionError(13, "Permission denied")
+                return str(read(path, *arguments))
+
+            with self.subTest(fault), mock.patch.object(Path, "read_text", refuse):
+                state = ScopeState.load(self.folder)
+                self.assertEqual(state.fault, fault)
+                self.assertIsNone(state.hasher)
+                for language in get_args(Language):
+                    self.assertNotRegex(Texts(language)(fault), "删除|delete")
+            self.assertEqual(file.read_bytes(), before)
+        self.assertIsNone(ScopeState.load(self.folder).fault)
+
+    def test_switches_are_another_object_after_each_change(self) -> None:
+        state = ScopeState.load(self.folder)
+        scope = scope_of(private_origin(), state.hasher or HASHER)
+        seen = [state.switches]
+        state.switch(scope, on=False)
+        seen.append(state.switches)
+        state.opt(scope, "20001", out=True, everywhere=False)
+        seen.append(state.switches)
+        self.assertIs(seen[-1], state.switches)
+        self.assertEqual(len({id(one) for one in seen}), 3)
 
     def test_salt_that_is_a_folder(self) -> None:
         self.salt.mkdir()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 from typing import Any
 from unittest import mock
@@ -13,7 +15,7 @@ from astrbot_plugin_hindsight_memory import status as status_module
 from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
 from astrbot_plugin_hindsight_memory.memory import MemoryFigures
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
@@ -82,6 +84,25 @@ class StatusTest(CommandsCase):
         ):
             self.bank.fail(answer)
             await self.expect_line("status_disconnected", problem=f"@{key}")
+
+    async def test_the_way_to_the_server(self) -> None:
+        """What works all the same, but should be known, is told with its variable."""
+        table: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+            (
+                "http_proxy",
+                "http://127.0.0.1:7890",
+                "proxy_used",
+                {"proxy": "http://127.0.0.1:7890"},
+            ),
+            ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
+        )
+        for variable, value, key, more in table:
+            with mock.patch.dict(os.environ, {variable: value}):
+                self.client = self.bank.client(api_base="http://example.com")
+            self.addAsyncCleanup(self.client.aclose)
+            self.build()
+            await self.expect_line(key, variable=variable, **more)
+            await self.expect_line("plain_http")
 
     async def test_slow_connection(self) -> None:
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.01))
@@ -170,6 +191,20 @@ class StatusTest(CommandsCase):
         await self.delivery.add(turn_of())
         await self.expect_line("status_unsaved", unsaved=1, lost=0)
 
+    async def test_disk_that_hangs(self) -> None:
+        await self.delivery.add(turn_of())
+        self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.0))
+        reached, go_on = self.disk.stall()
+        await self.expect_line("disk")
+        self.assertTrue(await reached())
+        go_on()
+
+    async def test_file_of_a_later_version(self) -> None:
+        with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
+            db.execute("PRAGMA user_version = 99")
+        await self.delivery.add(turn_of())
+        await self.expect_line("newer_file")
+
     async def test_damaged_outbox(self) -> None:
         (self.folder / DATABASE_FILE).write_bytes(b"no database " * 500)
         figures = await self.outbox.figures(day="")
@@ -189,6 +224,14 @@ class StatusTest(CommandsCase):
                 self.assertIn(texts("status_skips", list=f"{texts('no_words')} 1"), lines)
                 failures = f"{texts('server_error')} {BREAKER_FAILURES}"
                 self.assertIn(texts("status_failures", list=failures), lines)
+
+    async def test_work_that_was_begun_again(self) -> None:
+        self.workers.faults["delivery"] += 2
+        for language, answer in (await self.shown()).items():
+            texts = Texts(language)
+            told = texts("count", what=texts("worker_delivery"), number=2)
+            self.assertIn(texts("status_workers", list=told), answer.split("\n"))
+        self.assertEqual(json.loads(await self.status.report())["workers"], {"delivery": 2})
 
     async def test_no_secret_is_shown(self) -> None:
         self.build(api_key="hsk_secret")
@@ -220,7 +263,8 @@ class StatsTest(CommandsCase):
             await self.recall()
         self.bank.otherwise = answering
         for _ in range(2):
-            await self.memory.remember([self.message("我喜欢喝绿茶")], "好的", self.message().at)
+            said = self.message("我喜欢喝绿茶，不喜欢喝咖啡")
+            await self.memory.remember([said], "好的", said.at)
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         await self.delivery.flush()
@@ -231,7 +275,7 @@ class StatsTest(CommandsCase):
                 self.assertEqual(
                     await self.lines(language),
                     [
-                        texts("stats_flow", turns=1, recalls=4, lines=4, repeated=2),
+                        texts("stats_flow", turns=1, recalls=4, lines=4, repeated=1),
                         texts(
                             "stats_retained",
                             windows=1,

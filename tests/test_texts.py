@@ -12,7 +12,7 @@ import test_hindsight_client
 from astrbot_plugin_hindsight_memory.hindsight_types import HindsightError
 from astrbot_plugin_hindsight_memory.scope import Skip, StateFault
 from astrbot_plugin_hindsight_memory.settings import Problem
-from astrbot_plugin_hindsight_memory.texts import WORDING, Texts, choose_language
+from astrbot_plugin_hindsight_memory.texts import WORDING, Language, Texts, choose_language
 from support import FakeServer, reply
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -51,7 +51,8 @@ class WordingTest(unittest.TestCase):
             *("query_too_long", "unreachable", "timeout", "bad_answer"),  # of HindsightError
             *("proxy_error", "closing", "busy_here"),
             *("model_refused", "model_limited", "extraction_failed"),  # of Operation
-            *("deadline", "disk", "daily_cap"),  # of recalls and of the delivery
+            *("deadline", "disk", "newer_file", "daily_cap"),  # of recalls and of the delivery
+            *("unreadable",),  # of the outbox
             *("erasing", "no_model"),
         ]
         for reason in reasons:
@@ -61,6 +62,17 @@ class WordingTest(unittest.TestCase):
 
     def test_values_are_filled_in_and_not_read_as_placeholders(self) -> None:
         self.assertIn("{name} {0}", Texts("en")("help_unknown", name="{name} {0}"))
+
+    def test_command_is_called_what_it_is_called_at_present(self) -> None:
+        for key, both in WORDING.items():
+            values = dict.fromkeys(placeholders(both[0]), "x")
+            for language, wording in zip(get_args(Language), both, strict=True):
+                usual = Texts(language)(key, **values)
+                for command in ("/记忆", "#memory", "/{mem} {0}"):
+                    with self.subTest(key=key, command=command):
+                        said = Texts(language, command=command)(key, **values)
+                        self.assertEqual(said, usual.replace("/hindsight", command))
+                        self.assertEqual(said.count(command), wording.count("/hindsight"))
 
     def test_missing_key_or_value(self) -> None:
         for key in ("no_such_key", "help_unknown"):

@@ -45,8 +45,11 @@ class TurnTest(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(self.turn.is_between)
         self.turn.run = SimpleNamespace()
         self.assertFalse(self.turn.is_between)
-        self.turn.run, self.turn.is_over = None, True
-        self.assertFalse(self.turn.is_between)
+        self.turn.run = None
+        for name in ("is_over", "is_event_over"):
+            setattr(self.turn, name, True)
+            self.assertFalse(self.turn.is_between)
+            setattr(self.turn, name, False)
 
     async def test_block(self) -> None:
         self.assertEqual(await self.turn.block(), "")

@@ -7,9 +7,9 @@ Standard library only, and it runs under Python 3.8 too: bootstrap scripts impor
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".cache"
@@ -29,9 +28,8 @@ REQUIREMENTS = CHECKOUT / "tests" / "requirements"
 MINIMUM = (3, 12)
 NEWEST = (3, 14)
 TICK_SECONDS = 10
-REEXEC_MARK = "RIG_IN_VENV"
 
-_PROBE = "import ensurepip, venv, sys; print(sys.version_info[0], sys.version_info[1])"
+_PROBE = "import ensurepip, venv, sys; print(*sys.version_info[:2])"
 
 
 class MissingPython(Exception):  # noqa: N818
@@ -73,6 +71,7 @@ class Venv:
 
 
 VENVS = {
+    "plain": Venv((Step("../../requirements.txt"), Step("plain.txt")), "10 seconds"),
     "tools": Venv((Step("tools.txt"),), "half a minute"),
     "astrbot-latest": Venv((Step("astrbot-latest.txt"),), "2 minutes"),
     "astrbot-minimum": Venv((Step("astrbot-minimum.txt"),), "2 minutes", oldest=True),
@@ -99,27 +98,11 @@ def print_line(line: str) -> None:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
-def find_python() -> Path:
-    """Find a Python that can make virtual environments.
-
-    The running interpreter comes first, then the PATH, then pyenv's versions, then the Windows
-    launcher. A candidate is run before it is believed: a shim of a version manager may be on the
-    PATH and yet fail.
-
-    Returns:
-        The interpreter's path.
-
-    Raises:
-        MissingPython: If there is none.
-    """
-    for _, python in _usable():
-        return python
-    raise MissingPython(_how_to_get())
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
 def find_pythons() -> dict[tuple[int, int], Path]:
-    """Find a Python of each minor version that will do, in the same places.
+    """Find a Python of each minor version that can make virtual environments.
+
+    The running interpreter comes first, then the PATH, then pyenv's versions. A candidate is run
+    before it is believed: a shim of a version manager may be on the PATH and yet fail.
 
     Returns:
         The interpreters' paths by version, the oldest version first.
@@ -128,111 +111,49 @@ def find_pythons() -> dict[tuple[int, int], Path]:
         MissingPython: If there is none.
     """
     found: dict[tuple[int, int], Path] = {}
-    for version, python in _usable():
-        if version <= NEWEST:
-            found.setdefault(version, python)
+    for candidate in _candidates():
+        version = _version(candidate)
+        if version is not None and MINIMUM <= version <= NEWEST:
+            found.setdefault(version, candidate)
     if not found:
-        raise MissingPython(_how_to_get())
+        least = _dotted(MINIMUM)
+        raise MissingPython(
+            f"Python {least} or newer that can make virtual environments was not found: looked at "
+            f"the running Python ({_dotted(sys.version_info[:2])}), python3.x on the PATH and "
+            "pyenv's versions. Get it from your system (on Debian and Ubuntu: apt install python3 "
+            f"python3-venv), from pyenv (pyenv install {least}) or from python.org, and try again."
+        )
     return dict(sorted(found.items()))
 
 
-def _usable() -> Iterator[tuple[tuple[int, int], Path]]:
-    """Yield each Python that is new enough and runs, with its version."""
-    for candidate in _candidates():
-        version = python_version(candidate)
-        if version is not None and version >= MINIMUM:
-            yield version, candidate
-
-
 def _candidates() -> Iterator[Path]:
-    yield running_python()
-    versions = [(3, minor) for minor in range(NEWEST[1], MINIMUM[1] - 1, -1)]
-    names = [*(f"python{_dotted(version)}" for version in versions), "python3", "python"]
-    for name in names:
+    yield Path(getattr(sys, "_base_executable", "") or sys.executable)
+    for name in [*(f"python{_dotted(version)}" for version in _versions()), "python3", "python"]:
         found = shutil.which(name)
         if found:
             yield Path(found)
-    yield from _pyenv_pythons()
-    yield from _launcher_pythons(versions)
-
-
-def _pyenv_pythons() -> Iterator[Path]:
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    folders = (root / "versions").glob("3.*")
-    for folder in sorted(folders, key=lambda path: _numbers(path.name), reverse=True):
-        python = folder / "bin" / "python3"
-        if python.exists():
-            yield python
+    yield from sorted(root.glob("versions/3.*/bin/python3"), reverse=True)
 
 
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part.isdigit()]
+def _versions() -> list[tuple[int, int]]:
+    """Return all versions that will do; the running one goes before newer ones."""
+    newer = [(3, minor) for minor in range(NEWEST[1], MINIMUM[1] - 1, -1)]
+    return sorted(newer, key=lambda version: version != sys.version_info[:2])
 
 
-def _launcher_pythons(versions: Sequence[tuple[int, int]]) -> Iterator[Path]:
-    launcher = shutil.which("py") if os.name == "nt" else None
-    if not launcher:
-        return
-    for version in versions:
-        path = _output_of(
-            [launcher, f"-{_dotted(version)}", "-c", "import sys; print(sys.executable)"]
-        )
-        if path:
-            yield Path(path)
-
-
-def running_python() -> Path:
-    """Return the interpreter that runs this, seen through a virtual environment to its base."""
-    base = getattr(sys, "_base_executable", None)
-    if base and Path(base).exists():
-        return Path(base)
-    return Path(os.path.realpath(sys.executable))
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
-def python_version(python: Path) -> tuple[int, int] | None:
+def _version(python: Path) -> tuple[int, int] | None:
     """Return an interpreter's version, or None if it does not run or cannot make an environment."""
-    if python == running_python():
-        complete = importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")
-        return sys.version_info[:2] if complete else None
-    output = _output_of([str(python), "-c", _PROBE])
-    if not output:
-        return None
-    major, minor = output.split()
-    return int(major), int(minor)
-
-
-def _output_of(command: Sequence[str]) -> str | None:
-    """Run a command and return what it printed, or None if it failed in whatever way."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=clean_environment(),
-            timeout=30,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = _run([str(python), "-c", _PROBE], timeout=60)
+        major, minor = done.stdout.split() if done.returncode == 0 else ("0", "0")
+        return int(major), int(minor)
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return done.stdout.decode("utf-8", "replace").strip() or None
 
 
-def _how_to_get() -> str:
-    version = _dotted(MINIMUM)
-    running = _dotted(sys.version_info[:2])
-    return (
-        f"Python {version} or newer that can make virtual environments was not found: "
-        f"looked at the running Python ({running}), python3.x on the PATH, pyenv's versions and, "
-        "on Windows, the py launcher. "
-        "Get it from your system (on Debian and Ubuntu: apt install python3 python3-venv), "
-        f"from pyenv (pyenv install {version}) or from python.org, and try again."
-    )
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return f"{version[0]}.{version[1]}"
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def clean_environment() -> dict[str, str]:
@@ -241,17 +162,33 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
+def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=clean_environment(),
+        encoding="utf-8",
+        errors="replace",
+        timeout=timeout,
+        check=False,
+    )
+
+
 # --- Making an environment ------------------------------------------------------------------------
 
 
 def ensure(
-    name: str, python: Path | None = None, report: Callable[[str], None] = print_line
+    name: str,
+    version: tuple[int, int] | None = None,
+    report: Callable[[str], None] = print_line,
 ) -> Path:
     """Make a virtual environment, unless it is there and up to date.
 
     Args:
         name: A key of `VENVS`.
-        python: The interpreter to make it from; None for whatever is found.
+        version: The Python to make it from, of those that are found; None for any.
         report: Gets the lines that tell how it is going.
 
     Returns:
@@ -261,78 +198,39 @@ def ensure(
         MissingPython: If there is no Python to make it from.
         InstallFailed: If it could not be made.
     """
-    if python is None and VENVS[name].oldest:
-        python = next(iter(find_pythons().values()))
-    elif python is None:
-        ready = _any_ready(name)
-        if ready:
-            return ready
-        python = find_python()
-    version = python_version(python)
-    if version is None:
-        raise MissingPython(f"{python} does not run, or has no venv and ensurepip modules.")
-    folder = _folder(name, version)
-    if not _is_ready(name, folder, version):
+    if version is None and VENVS[name].oldest:
+        version = next(iter(find_pythons()))
+    elif version is None:
+        ready = (one for one in _versions() if _is_ready(name, one))
+        version = next(ready, None) or next(one for one in _versions() if one in find_pythons())
+    if not _is_ready(name, version):
+        folder = _folder(name, version)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.with_name(folder.name + ".lock"), name, report):
-            if not _is_ready(name, folder, version):
-                _build(name, folder, python, version, report)
-    return _python_in(folder)
+            if not _is_ready(name, version):
+                _build(name, version, report)
+    return _folder(name, version) / "bin" / "python"
 
 
 def ensure_many(
-    names: Sequence[str],
-    python: Path | None = None,
-    report: Callable[[str], None] = print_line,
-    workers: int = 2,
+    names: Sequence[str], report: Callable[[str], None] = print_line
 ) -> dict[str, Path]:
-    """Make several virtual environments, a few at a time.
-
-    Args:
-        names: Keys of `VENVS`.
-        python: The interpreter to make them from; None for whatever is found.
-        report: Gets the lines that tell how it is going.
-        workers: How many are made at once.
-
-    Returns:
-        The Python of each.
-
-    Raises:
-        MissingPython: If there is no Python to make them from.
-        InstallFailed: If one could not be made.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        return dict(pool.map(lambda name: (name, ensure(name, python, report)), names))
+    """Do as `ensure` does for several, two at a time, and return the Python of each."""
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(lambda name: (name, ensure(name, report=report)), names))
 
 
 def _folder(name: str, version: tuple[int, int]) -> Path:
     return CACHE / "venvs" / f"{name}-{_dotted(version)}"
 
 
-def _python_in(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def _stamp_file(folder: Path) -> Path:
-    return folder / "rig-stamp"
-
-
-def _any_ready(name: str) -> Path | None:
-    """Return the Python of a finished environment; the running version goes before newer ones."""
-    newer = [(3, minor) for minor in range(NEWEST[1], MINIMUM[1] - 1, -1)]
-    for version in [sys.version_info[:2], *newer]:
-        folder = _folder(name, version)
-        if version >= MINIMUM and _is_ready(name, folder, version):
-            return _python_in(folder)
-    return None
-
-
-def _is_ready(name: str, folder: Path, version: tuple[int, int]) -> bool:
+def _is_ready(name: str, version: tuple[int, int]) -> bool:
+    folder = _folder(name, version)
     try:
-        stamp = _stamp_file(folder).read_text("utf-8")
+        stamp = (folder / "rig-stamp").read_text("utf-8")
     except OSError:
         return False
-    return stamp == _stamp(name, version) and _python_in(folder).exists()
+    return stamp == _stamp(name, version) and (folder / "bin" / "python").exists()
 
 
 def _stamp(name: str, version: tuple[int, int]) -> str:
@@ -343,85 +241,47 @@ def _stamp(name: str, version: tuple[int, int]) -> str:
     return digest.hexdigest()
 
 
-def _build(
-    name: str,
-    folder: Path,
-    python: Path,
-    version: tuple[int, int],
-    report: Callable[[str], None],
-) -> None:
-    started = time.monotonic()
+def _build(name: str, version: tuple[int, int], report: Callable[[str], None]) -> None:
+    folder, started = _folder(name, version), time.monotonic()
     report(f"installing {name} (about {VENVS[name].about}) ...")
-    with _ticking(name, started, report):
-        _clear(folder)
-        made = _run_logged([str(python), "-m", "venv", str(folder)])
-        if made is not None:
-            _give_up(name, made, report)
+    with _ticking(folder, report):
+        made = _run([str(find_pythons()[version]), "-m", "venv", "--clear", str(folder)])
+        if made.returncode:
+            raise _failed(name, made.stdout, report)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
+        # Most of what is installed is never imported; the rest is compiled by who imports it.
+        pip += ["--no-compile", "--disable-pip-version-check"]
         for step in VENVS[name].steps:
-            failure = _pip_install(folder, step)
-            if failure is None:
-                continue
-            if step.fallback is None:
-                _give_up(name, failure, report)
-            report(f"{step.file} could not be installed: {step.fallback}")
-    _stamp_file(folder).write_text(_stamp(name, version), "utf-8")
+            dependencies = ["--no-deps"] if step.no_deps else []
+            done = _run([*pip, *dependencies, "--requirement", str(REQUIREMENTS / step.file)])
+            if done.returncode and step.fallback is None:
+                raise _failed(name, done.stdout, report)
+            if done.returncode:
+                report(f"{step.file} could not be installed: {step.fallback}")
+    (folder / "rig-stamp").write_text(_stamp(name, version), "utf-8")
     report(f"installed {name} in {time.monotonic() - started:.0f} s")
 
 
-def _clear(folder: Path) -> None:
-    if not folder.exists():
-        return
-    try:
-        shutil.rmtree(str(folder))
-    except OSError as error:
-        raise InstallFailed(
-            f"The outdated folder {folder} is in use ({error}). Delete it and try again."
-        ) from error
-
-
-def _pip_install(folder: Path, step: Step) -> str | None:
-    """Install a requirement file; return pip's output if that failed."""
-    command = [str(_python_in(folder)), "-m", "pip", "install", "--quiet", "--no-input"]
-    command += ["--disable-pip-version-check", "--requirement", str(REQUIREMENTS / step.file)]
-    return _run_logged(command + (["--no-deps"] if step.no_deps else []))
-
-
-def _run_logged(command: Sequence[str]) -> str | None:
-    """Run a command; return its output if it failed, None if it did not."""
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=clean_environment(),
-        check=False,
-    )
-    if done.returncode == 0:
-        return None
-    return done.stdout.decode("utf-8", "replace") or f"exit code {done.returncode}"
-
-
-def _give_up(name: str, output: str, report: Callable[[str], None]) -> NoReturn:
+def _failed(name: str, output: str, report: Callable[[str], None]) -> InstallFailed:
     for line in output.splitlines()[-20:]:
         report("    " + line)
-    raise InstallFailed(
+    return InstallFailed(
         f"Installing {name} failed; the lines above say why. "
         "It needs a connection to the package index; what is half done is redone next time."
     )
 
 
 @contextlib.contextmanager
-def _ticking(name: str, started: float, report: Callable[[str], None]) -> Iterator[None]:
+def _ticking(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
     """Tell every few seconds that it still goes on, when somebody watches."""
-    done = threading.Event()
+    done, started = threading.Event(), time.monotonic()
 
     def tick() -> None:
         while not done.wait(TICK_SECONDS):
-            report(f"... still installing {name} ({time.monotonic() - started:.0f} s)")
+            report(f"... still installing {folder.name} ({time.monotonic() - started:.0f} s)")
 
-    ticker = threading.Thread(target=tick, daemon=True)
     if sys.stdout.isatty():
-        ticker.start()
+        threading.Thread(target=tick, daemon=True).start()
     try:
         yield
     finally:
@@ -432,84 +292,33 @@ def _ticking(name: str, started: float, report: Callable[[str], None]) -> Iterat
 def _locked(path: Path, name: str, report: Callable[[str], None]) -> Iterator[None]:
     """Hold a lock file, so that two processes or threads do not make the same thing at once."""
     with path.open("a+b") as file:
-        if not _try_lock(file):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             report(f"waiting for another process that installs {name} ...")
-            while not _try_lock(file):
-                time.sleep(0.2)
-        try:
-            yield
-        finally:
-            _unlock(file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        file.seek(0)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield  # closing the file lets go of the lock
 
 
 # --- Running a script in an environment -----------------------------------------------------------
 
 
 def reexec_in(name: str, report: Callable[[str], None] = print_line) -> None:
-    """Go on in an environment: run this very command line again with its Python.
+    """Go on in an environment: run this very script again with its Python.
 
-    Returns at once when that is where it runs already. Otherwise it does not return.
-
-    Args:
-        name: A key of `VENVS`.
-        report: Gets the lines that tell how it is going.
-
-    Raises:
-        MissingPython: If there is no Python to make the environment from.
-        InstallFailed: If it could not be made.
+    Returns at once when that is where it runs already. Otherwise it does not return, unless it
+    raises what `ensure` raises.
     """
-    if os.environ.pop(REEXEC_MARK, None):
-        return
     python = ensure(name, report=report)
-    if Path(sys.prefix).resolve() == python.parent.parent.resolve():
-        return
-    command = [str(python), *getattr(sys, "orig_argv", ["", *sys.argv])[1:]]
-    os.environ[REEXEC_MARK] = "1"
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if os.name == "nt":
-        sys.exit(subprocess.call(command))
-    os.execv(command[0], command)
+    if Path(sys.prefix).resolve() != python.parent.parent.resolve():
+        sys.stdout.flush()
+        os.execv(str(python), [str(python), *sys.argv])
 
 
 def run_in(name: str, script: Callable[[], int]) -> int:
-    """Run the body of a script in an environment.
+    """Run the body of a script in an environment and return its exit code.
 
-    Args:
-        name: A key of `VENVS`.
-        script: Imports what is installed there, and returns the exit code.
-
-    Returns:
-        The exit code; 1 if there is no environment, with the reason printed, 130 after Ctrl-C.
+    That is 1 if there is no environment, with the reason printed, and 130 after Ctrl-C.
     """
     try:
         reexec_in(name)

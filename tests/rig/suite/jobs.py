@@ -1,27 +1,69 @@
-"""Starts test processes, watches their time and shows their output."""
+"""Runs tests in processes of their own, watches the time, shows the output and counts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import re
 import signal
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from rig.suite.counts import Counts, Tally
+from rig.venvs import print_line
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TESTS = CHECKOUT / "tests"
 LIMIT_SECONDS = 1800.0
-GRACE_SECONDS = 30.0
-DRAIN_SECONDS = 2.0
+GRACE_SECONDS = 60.0
+DRAIN_SECONDS = 5.0
 
 Report = Callable[[str], None]
+
+_OUTCOMES = ("passed", "failed", "skipped")
+_FAILURES = ("failures", "errors", "unexpected successes")
+_NUMBER = re.compile(r"(\w[a-z ]*)=(\d+)")
+_SUMMARY = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED|NO TESTS RAN)(.*)$", re.MULTILINE)
+_UNSEEN = re.compile(r"Exception (?:ignored (?:in|while)|in thread)\b")
+"""An error that no test sees: of a finalizer, of a coroutine never awaited, of a thread."""
+
+
+class Counts(Counter[str]):
+    """How many tests passed, failed and were skipped; an error is a failure."""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return ", ".join(f"{self[outcome]} {outcome}" for outcome in _OUTCOMES)
+
+    @property
+    def good(self) -> bool:
+        """Whether something was tested, and nothing failed or was left out."""
+        return [outcome for outcome in _OUTCOMES if self[outcome]] == ["passed"]
+
+    def check(self, good: bool, trouble: str = "") -> None:
+        """Count one test more, and say what is wrong if it failed."""
+        self["passed" if good else "failed"] += 1
+        if trouble and not good:
+            print_line(f"FAILED: {trouble}")
+
+    @classmethod
+    def of(cls, output: str) -> Self:
+        """Return what `unittest` has printed at its end, and errors that no test has seen.
+
+        Each subtest that fails is a failure.
+        """
+        found = cls(failed=len(_UNSEEN.findall(output)))
+        for ran, details in _SUMMARY.findall(output)[-1:]:
+            numbers = {what: int(number) for what, number in _NUMBER.findall(details)}
+            failed = sum(numbers.get(what, 0) for what in _FAILURES)
+            skipped = numbers.get("skipped", 0)
+            passed = max(0, int(ran) - failed - skipped)
+            found.update(passed=passed, failed=failed, skipped=skipped)
+        return found
 
 
 @dataclass(frozen=True)
@@ -30,70 +72,54 @@ class Job:
 
     Attributes:
         title: What stands above their output.
-        folder: Where they are.
-        pattern: The names of their files.
-        python: What to run `-m rig.suite.worker` with.
-        options: More options for the worker.
-        limit: Seconds that they may take.
+        python: What to run `-m unittest` with.
+        where: How `unittest` finds them.
+        env: Further environment variables.
     """
 
     title: str
-    folder: Path
-    pattern: str
-    python: tuple[str, ...] = (sys.executable,)
-    options: tuple[str, ...] = ()
-    limit: float = LIMIT_SECONDS
+    python: Sequence[str]
+    where: Sequence[str]
+    env: Mapping[str, str]
 
 
 async def run_job(job: Job, report: Report) -> Counts:
-    """Run a job.
+    """Run a job; `report` gets each line of its output as it comes.
 
-    Args:
-        job: What to run.
-        report: Gets each line of the output as it comes.
-
-    Returns:
-        The counts; a process that did not end as it should counts as one more failure.
+    A process that did not end as it should counts as one more failure.
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rig-suite-") as folder:
-        file = Path(folder) / "counts.json"
-        where = ["-m", "rig.suite.worker", str(job.folder), job.pattern, str(file)]
-        process = await _start([*job.python, *where, *job.options])
-        reading = asyncio.create_task(_pass_on(process, report))
-        try:
-            in_time = await _watch(process, job.limit, report)
-        finally:
-            await _end(process)
-            # Something that the tests have left behind may hold the pipe open.
-            await asyncio.wait([reading], timeout=DRAIN_SECONDS)
-            reading.cancel()
-        counts = Counts.read(file)
-    trouble = _trouble(process.returncode, counts, in_time=in_time)
+    command = [*job.python, "-m", "unittest", "discover", *job.where]
+    process = await start(command, **job.env, PYTHONUNBUFFERED="1")
+    lines: list[str] = []
+    reading = asyncio.create_task(_read(process, lines, report))
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await process.wait()
+        trouble = ""
+    except TimeoutError:
+        trouble = f"still ran after {LIMIT_SECONDS:g} s; where it was is above"
+    finally:
+        await _end(process)
+        # Something that the tests have left behind may hold the pipe open.
+        await asyncio.wait([reading], timeout=DRAIN_SECONDS)
+        reading.cancel()
+    counts = Counts.of("\n".join(lines))
+    if not counts.total() or (process.returncode and not counts["failed"]):
+        trouble = trouble or f"ended with exit code {process.returncode}, see above"
     if trouble:
         report(f"FAILED: {job.title}: {trouble}")
-        counts = (counts or Counts()) + Counts(failed=1)
-    assert counts is not None
+        counts["failed"] += 1
     report(f"{job.title}: {counts} ({time.monotonic() - started:.0f} s)")
     return counts
 
 
-def _trouble(code: int | None, counts: Counts | None, *, in_time: bool) -> str | None:
-    """Return how a process ended badly, apart from tests that failed."""
-    if not in_time:
-        return "took too long"
-    if counts is None or code != bool(counts.failed):
-        return f"ended with exit code {code}"
-    if counts == Counts():
-        return "found no tests"
-    return None
-
-
-async def _start(command: Sequence[str]) -> asyncio.subprocess.Process:
+async def start(command: Sequence[str], **env: str) -> asyncio.subprocess.Process:
+    """Start a process in the checkout, its output in one pipe."""
     return await asyncio.create_subprocess_exec(
         *command,
         cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, **env},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -102,70 +128,44 @@ async def _start(command: Sequence[str]) -> asyncio.subprocess.Process:
     )
 
 
-async def _pass_on(process: asyncio.subprocess.Process, report: Report) -> None:
+async def _read(process: asyncio.subprocess.Process, lines: list[str], report: Report) -> None:
     assert process.stdout is not None
     async for line in process.stdout:
-        report(line.decode("utf-8", "replace").rstrip("\n"))
-
-
-async def _watch(process: asyncio.subprocess.Process, limit: float, report: Report) -> bool:
-    """Wait for the end; when that takes too long, have the process tell where it is."""
-    try:
-        await asyncio.wait_for(process.wait(), limit)
-    except TimeoutError:
-        report(f"still running after {limit:g} s; this is where it is:")
-        _signal(process, signal.SIGUSR1)
-        return False
-    return True
+        lines.append(line.decode("utf-8", "replace").rstrip("\n"))
+        report(lines[-1])
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process that still runs: in order if it can, so that its servers end too."""
-    if process.returncode is not None:
-        return
-    _signal(process, signal.SIGINT)
-    try:
-        await asyncio.wait_for(process.wait(), GRACE_SECONDS)
-    except TimeoutError:
-        _signal(process, signal.SIGKILL)
-        await process.wait()
+    """End a process that still runs: in order if it can, so that its servers end too.
 
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(number)
-
-
-async def run_jobs(jobs: Sequence[Job], workers: int, tally: Tally, report: Report) -> None:
-    """Run several jobs, a few at a time.
-
-    Args:
-        jobs: What to run.
-        workers: How many run at once. With more than one, the output of each is shown in one
-            piece when it has ended.
-        tally: Gets the counts.
-        report: Gets the output.
+    An interrupted test tells where it was.
     """
-    if workers == 1 or len(jobs) == 1:
-        for job in jobs:
-            report(_heading(job))
-            tally.add(await run_job(job, report))
-        return
+    for number in (signal.SIGINT, signal.SIGKILL):
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+
+
+async def run_jobs(jobs: Sequence[Job], workers: int, tally: Counts) -> None:
+    """Run several jobs, so many at once; then the output of each is shown when it has ended."""
     limit = asyncio.Semaphore(workers)
 
     async def run(job: Job) -> None:
         async with limit:
-            report(f"... {job.title} started")
-            lines = [_heading(job)]
+            heading = f"\n===== {job.title} ====="
+            if workers == 1 or len(jobs) == 1:
+                print_line(heading)
+                tally.update(await run_job(job, print_line))
+                return
+            print_line(f"... {job.title} started")
+            lines = [heading]
             try:
-                tally.add(await run_job(job, lines.append))
+                tally.update(await run_job(job, lines.append))
             finally:
-                report("\n".join(lines))
+                print_line("\n".join(lines))
 
     async with asyncio.TaskGroup() as group:
         for job in jobs:
             group.create_task(run(job))
-
-
-def _heading(job: Job) -> str:
-    return f"\n===== {job.title} ====="

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,19 +13,13 @@ from rig import venvs
 from rig.chromium import MissingBrowser, find_browser
 from rig.signals import stopping_on_signals
 from rig.suite.checks import run_checks
-from rig.suite.counts import Counts, Tally
-from rig.suite.jobs import CHECKOUT, TESTS, Job, run_jobs
+from rig.suite.jobs import CHECKOUT, TESTS, Counts, Job, run_jobs, start
 
-LIVE = TESTS / "live"
-HOST = TESTS / "host"
-BROWSER = TESTS / "browser"
 HOST_VENVS = ("astrbot-latest", "astrbot-minimum")
-LIVE_VENVS = (*HOST_VENVS, "hindsight")
-ALONE = "ALONE"
 LEAST_COVERAGE = 95
 """Percent of lines and branches of the plugin's modules, all but the border to AstrBot."""
 
-report = venvs.print_line
+_MISSING = (venvs.MissingPython, venvs.InstallFailed, MissingBrowser)
 
 
 def run_suite(options: argparse.Namespace) -> int:
@@ -39,139 +31,110 @@ def run_suite(options: argparse.Namespace) -> int:
     Returns:
         The exit code.
     """
-    tally = Tally()
+    tally = Counts()
     try:
         asyncio.run(_run(options, tally))
     except asyncio.CancelledError:
-        report("stopped before the end")
-        tally.add(Counts(failed=1))
-    report(f"\n{tally.counts}")
-    return 0 if tally.counts.good else 1
+        tally.check(False, "stopped before the end")
+    except _MISSING as error:
+        tally.check(False, str(error))
+    venvs.print_line(f"\n{tally}")
+    return 0 if tally.good else 1
 
 
-async def _run(options: argparse.Namespace, tally: Tally) -> None:
+async def _run(options: argparse.Namespace, tally: Counts) -> None:
+    """Run what is wanted; what the live tests need is installed meanwhile."""
+    live = {folder: _modules(folder, options) for folder in ("live", "host", "browser")}
     with stopping_on_signals():
-        if options.checks:
-            await run_checks(tally, report)
-        if options.unit:
-            await _unit(options.jobs, tally)
-        if options.live is not None:
-            await _live(options, tally)
+        installing = asyncio.create_task(asyncio.to_thread(_install, live))
+        try:
+            if options.unit:
+                await _unit(options.jobs, tally)
+            if options.checks:
+                await run_checks(tally)
+            if options.live is not None:
+                await _live(live, await installing, options.jobs, tally)
+        finally:
+            installing.cancel()
 
 
 # --- Unit tests -----------------------------------------------------------------------------------
 
 
-async def _unit(workers: int, tally: Tally) -> None:
-    """Run the unit tests on every Python there is, and measure the plugin's coverage on one."""
-    others = await asyncio.to_thread(_other_pythons, tally)
+async def _unit(workers: int, tally: Counts) -> None:
+    """Run the unit tests with what the README names, and measure the plugin's coverage.
+
+    Every warning is an error. The running Python measures; each other one there is runs them as
+    anybody does by hand, and the running one too if it is alone.
+    """
+    own = sys.version_info[:2]
+    versions = [one for one in venvs.find_pythons() if one != own] or [own]
     with tempfile.TemporaryDirectory(prefix="rig-coverage-") as folder:
         data = f"--data-file={folder}/coverage"
-        measured = f"--include={CHECKOUT}/*.py"
-        jobs = [_unit_job(sys.executable, "-m", "coverage", "run", "--branch", data, measured)]
-        jobs += [_unit_job(str(python)) for python in others]
-        await run_jobs(jobs, workers, tally, report)
-        least = f"--fail-under={LEAST_COVERAGE}"
-        reporting = (sys.executable, "-m", "coverage", "report", data, least)
-        process = await asyncio.create_subprocess_exec(*reporting, cwd=CHECKOUT)
-        enough = await process.wait() == 0
-        tally.add(Counts(passed=int(enough), failed=int(not enough)))
-
-
-def _other_pythons(tally: Tally) -> list[Path]:
-    """Return a Python with the tools for each version but the running one."""
-    found = []
-    for version, python in venvs.find_pythons().items():
-        if version != sys.version_info[:2]:
-            try:
-                found.append(venvs.ensure("tools", python))
-            except venvs.InstallFailed as error:
-                _give_up(str(error), tally)
-    return found
+        measuring = ("-m", "coverage", "run", "--branch", data, f"--include={CHECKOUT}/*.py")
+        jobs = [_unit_job(sys.executable, *measuring)]
+        for version in versions:
+            jobs.append(_unit_job(str(await asyncio.to_thread(venvs.ensure, "plain", version))))
+        await run_jobs(jobs, workers, tally)
+        coverage = ("-m", "coverage", "report", data, f"--fail-under={LEAST_COVERAGE}")
+        process = await start([sys.executable, *coverage])
+        output, _ = await process.communicate()
+        venvs.print_line(output.decode())
+        tally.check(process.returncode == 0, "the unit tests cover too little")
 
 
 def _unit_job(python: str, *measuring: str) -> Job:
-    """Return the unit tests, in which every warning is an error."""
     title = f"unit tests in {Path(python).parent.parent.name}"
-    command = (python, "-W", "error", *measuring)
-    return Job(title, TESTS, "test*.py", python=command, options=("--strict",))
-
-
-def _give_up(reason: str, tally: Tally) -> None:
-    report(f"FAILED: {reason}")
-    tally.add(Counts(failed=1))
+    return Job(title, (python, "-W", "error", *measuring), ("-s", "tests"), {})
 
 
 # --- Live tests -----------------------------------------------------------------------------------
 
 
-async def _live(options: argparse.Namespace, tally: Tally) -> None:
+def _modules(folder: str, options: argparse.Namespace) -> list[Path]:
+    """Return the modules of a folder that are wanted."""
+    if options.live is None or (folder == "browser" and not options.browser):
+        return []
+    files = sorted((TESTS / folder).glob("test_*.py"))
+    return [one for one in files if options.live in one.stem or fnmatch(one.name, options.live)]
+
+
+def _install(live: dict[str, list[Path]]) -> dict[str, str]:
+    """Make the environments that the live tests need, and return the Python of each."""
+    if not any(live.values()):
+        return {}
+    if live["browser"]:
+        find_browser()
+    needed = [*HOST_VENVS, "hindsight", *(["browser"] if live["browser"] else [])]
+    return {name: str(python) for name, python in venvs.ensure_many(needed).items()}
+
+
+async def _live(
+    live: dict[str, list[Path]], pythons: dict[str, str], workers: int, tally: Counts
+) -> None:
     """Run the live tests, each module in a process of its own.
 
-    Those in `host` run inside of AstrBot, those in `browser` beside what drives a browser.
+    Those in `host` run inside of both versions of AstrBot, those in `browser` beside what drives a
+    browser. Modules that need the machine for themselves come last.
     """
-    modules = _modules(LIVE, options.live)
-    hosted = _modules(HOST, options.live)
-    browsed = _modules(BROWSER, options.live) if options.browser else []
-    if not modules and not hosted and not browsed:
-        _give_up(f"no live test module matches {options.live}; some need --browser", tally)
-        return
-    needed = [*LIVE_VENVS, "browser"] if browsed else LIVE_VENVS
-    try:
-        if browsed:
-            find_browser()
-        pythons = await asyncio.to_thread(venvs.ensure_many, needed, report=report)
-    except (venvs.MissingPython, venvs.InstallFailed, MissingBrowser) as error:
-        _give_up(str(error), tally)
-        return
-    alone = [file for file in modules if runs_alone(file)]
-    together = [file for file in modules if file not in alone]
-    jobs = [*_host_jobs(hosted, pythons), *_browser_jobs(browsed, pythons), *_jobs(together)]
-    await run_jobs(jobs, options.jobs, tally, report)
-    await run_jobs(_jobs(alone), 1, tally, report)
-
-
-def _modules(folder: Path, pattern: str) -> list[Path]:
-    return [file for file in sorted(folder.glob("test_*.py")) if _matches(file, pattern)]
-
-
-def _matches(file: Path, pattern: str) -> bool:
-    return pattern in file.stem or fnmatch(file.name, pattern) or fnmatch(file.stem, pattern)
+    jobs = [_live_job(file, sys.executable) for file in live["live"] if not runs_alone(file)]
+    for name in HOST_VENVS:
+        jobs += [_live_job(file, pythons[name], f" in {name}") for file in live["host"]]
+    jobs += [_live_job(file, pythons["browser"]) for file in live["browser"]]
+    alone = [_live_job(file, sys.executable) for file in live["live"] if runs_alone(file)]
+    if not jobs and not alone:
+        tally.check(False, "no live test module is called so; some need --browser")
+    await run_jobs(jobs, workers, tally)
+    await run_jobs(alone, 1, tally)
 
 
 def runs_alone(file: Path) -> bool:
-    """Whether a module's tests need the machine for themselves.
-
-    That is so if its name begins with `test_bench` or it says `ALONE = True`.
-    """
-    if file.stem.startswith("test_bench"):
-        return True
-    constants = {
-        target.id: node.value
-        for node in ast.parse(file.read_text("utf-8")).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    value = constants.get(ALONE)
-    return isinstance(value, ast.Constant) and value.value is True
+    """Whether a module's tests need the machine for themselves: it says `ALONE = True`."""
+    return "\nALONE = True\n" in file.read_text("utf-8")
 
 
-def _jobs(files: Iterable[Path]) -> list[Job]:
-    return [Job(f"live/{file.name}", file.parent, file.name) for file in files]
-
-
-def _browser_jobs(files: Iterable[Path], pythons: Mapping[str, Path]) -> list[Job]:
-    return [
-        Job(f"browser/{file.name}", file.parent, file.name, python=(str(pythons["browser"]),))
-        for file in files
-    ]
-
-
-def _host_jobs(files: Iterable[Path], pythons: Mapping[str, Path]) -> list[Job]:
-    """Return the jobs that import AstrBot itself, so each runs under both of its versions."""
-    return [
-        Job(f"host/{file.name} in {name}", file.parent, file.name, python=(str(pythons[name]),))
-        for file in files
-        for name in HOST_VENVS
-    ]
+def _live_job(file: Path, python: str, where: str = "") -> Job:
+    title = f"{file.parent.name}/{file.name}{where}"
+    folder = str(file.parent)
+    env = {"PYTHONPATH": str(TESTS)}
+    return Job(title, (python,), ("-v", "-s", folder, "-p", file.name, "-t", folder), env)

@@ -1,0 +1,488 @@
+"""What the plugin's class does in this AstrBot: hooks, command and tools, also over a reload.
+
+Runs under the Python of an AstrBot installation, in AstrBot's own classes, without its pipeline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import unittest
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from host import Host
+
+HOST = Host()  # before anything else imports AstrBot, which reads its root folder then
+
+import plugin  # noqa: E402, F401
+import shapes  # noqa: E402
+from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
+from astrbot.core.star.star_handler import star_handlers_registry  # noqa: E402
+from astrbot_plugin_hindsight_memory import main  # noqa: E402
+from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
+from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
+from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
+from fake_bank import BankCase  # noqa: E402
+from shapes import Said  # noqa: E402
+from support import until  # noqa: E402
+
+ANN, BEN = Said("30405060708", "小明"), Said("30405060709", "小红")
+ZH = Texts("zh")
+ANSWER = "好的，记下了"
+
+
+def run_of(*messages: Any) -> Any:
+    """AstrBot's context of an agent's run, as far as it is read."""
+    return SimpleNamespace(messages=list(messages))
+
+
+def answered(text: str = ANSWER) -> Any:
+    part = SimpleNamespace(text=text)
+    return SimpleNamespace(role="assistant", content=[part], tool_calls=None)
+
+
+class HooksCase(BankCase):
+    """One chat of a group, a plugin in it, and events as the adapter makes them."""
+
+    def setUp(self) -> None:
+        logging.getLogger("astrbot").setLevel(logging.CRITICAL)
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.config: dict[str, Any] = {
+            "wake_prefix": ["/"],
+            "provider_settings": {"wake_prefix": ""},
+            "timezone": "UTC",
+        }
+        self.allowed = True
+        self.current: Any = None
+        self.context: Any = mock.Mock()
+        self.context.get_config = lambda **_: self.config
+        self.context.get_registered_star = lambda _: SimpleNamespace(star_cls=self.current)
+        enabled = mock.AsyncMock(side_effect=lambda *_: self.allowed)
+        for target, name, value in (
+            (SessionPluginManager, "is_plugin_enabled_for_session", enabled),
+            (main.StarTools, "get_data_dir", lambda _: self.folder),
+            (main, "Clock", lambda _: self.clock),
+            (main, "assemble", self.assemble),
+        ):
+            self.enterContext(mock.patch.object(target, name, value))
+        self.plugin = await self.start()
+
+    def assemble(self, *arguments: Any, **named: Any) -> Any:
+        outbox = Outbox(self.folder, every_n_turns=1)
+        return assemble(*arguments, **named, client=self.bank.client(), outbox=outbox)
+
+    async def start(self, **settings: Any) -> Any:
+        """An instance as AstrBot has it once it is loaded."""
+        config = {"api_key": "hsk_key", "bank_id": "bot", **settings}
+        self.current = instance = main.HindsightMemory(self.context, config)
+        self.addAsyncCleanup(instance.terminate)
+        await instance.initialize()
+        return instance
+
+    async def event(self, said: Said = ANN, text: str = "我喜欢喝绿茶，不喜欢咖啡") -> Any:
+        make = shapes.onebot("group")
+        return await make(HOST, Said(said.sender, said.name, said.chat, text))
+
+    async def begin(self, event: Any) -> None:
+        await self.plugin.begin_recall(event)
+
+    async def request(self, event: Any, hooks: Any = None) -> str:
+        """The block that an event's request is given."""
+        request = ProviderRequest(prompt="…")
+        await (hooks or self.plugin).inject(event, request)
+        return "".join(part.text for part in request.extra_user_content_parts)
+
+    async def done(self, event: Any, hooks: Any = None, text: str = ANSWER) -> None:
+        response = LLMResponse(role="assistant", completion_text=text)
+        await (hooks or self.plugin).remember(event, run_of(answered(text)), response)
+
+    async def whole(self, event: Any) -> str:
+        await self.begin(event)
+        block = await self.request(event)
+        await self.done(event)
+        return block
+
+    def scope(self, event: Any) -> Any:
+        return self.plugin._scope(event)
+
+    async def stored(self, instance: Any = None) -> list[str]:
+        """The texts in the bank once everything has been sent."""
+        delivery = (instance or self.current)._parts.delivery
+        await delivery.flush()
+        return [document["original_text"] for document in self.bank.documents.values()]
+
+    async def command(self, words: str, said: Said = ANN) -> list[str]:
+        event = await self.event(said, words)
+        return [text async for text in self.plugin.answer(event, words)]
+
+
+assemble = main.assemble
+
+
+class TurnTest(HooksCase):
+    async def test_recalled_and_stored(self) -> None:
+        event = await self.event()
+        self.bank.store(self.scope(event), "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        self.assertIn("绿茶", await self.whole(event))
+        texts = await self.stored()
+        self.assertEqual(len(texts), 2)
+        self.assertIn(ANSWER, texts[-1])
+
+    async def test_answer_is_taken_once(self) -> None:
+        event = await self.event()
+        await self.whole(event)
+        await self.done(event)
+        self.assertEqual(len(await self.stored()), 1)
+
+    async def test_what_is_no_answer_is_not_stored(self) -> None:
+        for role, stop in (("err", False), ("assistant", True)):
+            event = await self.event()
+            await self.begin(event)
+            await self.request(event)
+            event.set_extra("agent_stop_requested", stop)
+            response = LLMResponse(role=role, completion_text="Output stopped.")
+            await self.plugin.remember(event, run_of(), response)
+        self.assertEqual(await self.stored(), [])
+
+    async def test_event_with_which_astrbot_wakes_itself_is_not_stored(self) -> None:
+        await self.done(HOST.cron_event("bot1:GroupMessage:70405060708", "note"))
+        self.assertEqual(await self.stored(), [])
+
+
+class AskedAgainTest(HooksCase):
+    """B has waited behind A; meanwhile something was switched."""
+
+    async def waiting(self) -> Any:
+        event = await self.event(BEN)
+        self.bank.store(self.scope(event), "小红#9b1c22 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        await self.begin(event)
+        return event
+
+    async def assert_without_memory(self, event: Any, reason: Skip) -> None:
+        before = len(self.bank.documents)
+        self.assertEqual(await self.request(event), "")
+        await self.done(event)
+        self.assertEqual(len(await self.stored()), before)
+        self.assertEqual(self.plugin._memory.skipped(self.scope(event)), reason)
+
+    async def test_off_and_pause(self) -> None:
+        for words, reason in (("off", Skip.CHAT_OFF), ("pause 5", Skip.PAUSED)):
+            event = await self.waiting()
+            with mock.patch.object(main, "is_manager", lambda _: True):
+                await self.command(words)
+                await self.assert_without_memory(event, reason)
+                await self.command("on")
+
+    async def test_session_rule(self) -> None:
+        event = await self.waiting()
+        self.allowed = False
+        await self.assert_without_memory(event, Skip.SESSION_RULE)
+
+    async def test_off_while_the_model_works(self) -> None:
+        event = await self.waiting()
+        self.assertIn("绿茶", await self.request(event))
+        self.allowed = False
+        before = len(self.bank.documents)
+        await self.done(event)
+        self.assertEqual(len(await self.stored()), before)
+
+    async def test_list_that_a_reload_has_brought(self) -> None:
+        event = await self.waiting()
+        await self.plugin.terminate()
+        successor = await self.start(privacy={"deny_chats": ["70405060708"]})
+        before = len(self.bank.documents)
+        self.assertEqual(await self.request(event, successor), "")
+        await self.done(event, successor)
+        self.assertEqual(len(await self.stored()), before)
+
+    async def test_opted_out_meanwhile(self) -> None:
+        event = await self.waiting()
+        await self.request(event)
+        await self.command("optout", BEN)
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_what_was_said_while_opted_out_stays_unsaid(self) -> None:
+        await self.command("optout", BEN)
+        event = await self.waiting()
+        await self.request(event)
+        await self.command("optin", BEN)
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_follow_up_that_was_said_while_off_or_opted_out_stays_unsaid(self) -> None:
+        """The agent took it in all the same."""
+        for before, after, said in (
+            ("off", "on", "关着时说的话"),
+            ("optout", "optin", "退出时说的话"),
+            ("help", "help", "开着时说的话"),
+        ):
+            event = await self.waiting()
+            await self.request(event)
+            with mock.patch.object(main, "is_manager", lambda _: True):
+                await self.command(before, BEN)
+                await self.plugin.note_follow_up(await self.event(BEN, said))
+                await self.command(after, BEN)
+            told = SimpleNamespace(role="tool", content=said)
+            response = LLMResponse(role="assistant", completion_text=ANSWER)
+            await self.plugin.remember(event, run_of(told, answered()), response)
+            texts = "".join(await self.stored())
+            with self.subTest(said):
+                self.assertIn(ANSWER, texts)
+                self.assertEqual(said in texts, before == "help")
+
+    async def test_somebody_who_is_named_has_opted_out_meanwhile(self) -> None:
+        make = shapes.onebot("group", before=[shapes.at(BEN.sender)])
+        with mock.patch.dict(shapes.PEOPLE, {BEN.sender: "小红"}):
+            event = await make(HOST, ANN)
+        await self.begin(event)
+        await self.request(event)
+        await self.command("optout", BEN)
+        await self.done(event)
+        (text,) = await self.stored()
+        self.assertIn(ANSWER, text)
+        self.assertNotIn("小红", text)
+
+    async def test_forgotten_meanwhile(self) -> None:
+        event = await self.waiting()
+        await event.get_extra(main.TURN_EXTRA).block()
+        self.clock.now += 1
+        self.bank.documents.clear()
+        self.bank.memories.clear()
+        self.plugin._memory.forget_chat(self.scope(event))
+        self.assertEqual(await self.request(event), "")
+
+
+class ReloadTest(HooksCase):
+    async def begun(self) -> Any:
+        event = await self.event()
+        await self.begin(event)
+        await self.request(event)
+        await self.plugin.note_run(event, run_of())
+        return event
+
+    async def test_nothing_waits_for_a_model_at_work(self) -> None:
+        await self.begun()
+        started = self.clock.now
+        await self.plugin.terminate()
+        self.assertEqual(self.clock.now, started)
+
+    async def test_answer_that_the_successor_gets(self) -> None:
+        event = await self.begun()
+        await self.plugin.terminate()
+        successor = await self.start()
+        await self.done(event, successor)
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_answer_that_the_closed_instance_gets(self) -> None:
+        event = await self.begun()
+        await self.plugin.terminate()
+        await self.start()
+        await self.done(event, self.plugin)
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_answer_that_no_hook_gets(self) -> None:
+        """The event's own task ends in the moment between two instances, or later."""
+        for has_successor in (True, False):
+            run, go_on = run_of(), asyncio.Event()
+
+            async def handle(run: Any = run, go_on: asyncio.Event = go_on) -> None:
+                event = await self.event()
+                await self.begin(event)
+                await self.request(event)
+                await self.plugin.note_run(event, run)
+                await go_on.wait()
+
+            handling = asyncio.create_task(handle())
+            await until(lambda: self.bank.requests and self.plugin._turns)
+            await self.plugin.terminate()
+            if has_successor:
+                await self.start()
+            run.messages.append(answered())
+            go_on.set()
+            await handling
+            await asyncio.gather(*self.plugin._tasks)
+            self.plugin = await self.start()
+            await self.plugin._parts.delivery.step()
+            with self.subTest(has_successor=has_successor):
+                self.assertIn(ANSWER, "".join(await self.stored()))
+                self.assertEqual(len(self.bank.documents), 1)
+            self.bank.documents.clear()
+
+    async def test_model_that_failed_leaves_nothing_and_is_not_waited_for(self) -> None:
+        for run in (None, run_of(SimpleNamespace(role="user", content="hi"))):
+
+            async def handle(run: Any = run) -> Any:
+                event = await self.event()
+                await self.begin(event)
+                await self.request(event)
+                if run:
+                    await self.plugin.note_run(event, run)
+                return event  # somebody still holds it
+
+            event = await asyncio.create_task(handle())
+            await asyncio.sleep(0)  # whoever else waits for the task is told
+            started = self.clock.now
+            await self.plugin.terminate()
+            self.assertEqual(self.clock.now, started)
+            self.assertIsNotNone(event)
+            self.plugin = await self.start()
+            self.assertEqual(await self.stored(), [])
+
+    async def test_run_that_has_not_begun_yet_is_waited_for(self) -> None:
+        event = await self.event()
+        await self.begin(event)
+        await self.request(event)
+
+        async def late(seconds: float) -> None:
+            self.clock.now += seconds
+            await self.plugin.note_run(event, run_of())
+
+        self.clock.sleeper = late
+        started = self.clock.now
+        await self.plugin.terminate()
+        self.assertLess(self.clock.now - started, 0.1)
+        self.assertIsNotNone(event.get_extra(main.TURN_EXTRA).run)
+
+    async def test_turn_whose_first_hooks_fell_into_the_reload(self) -> None:
+        event = await self.event()
+        await self.done(event)
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_message_while_the_old_instance_ends(self) -> None:
+        """It is still answered with memory, at once."""
+        self.bank.gate.clear()
+        tool = asyncio.create_task(self.plugin.use_tool(await self.event(), "recall", "茶"))
+        await until(lambda: self.bank.waiting)
+        ending = asyncio.create_task(self.plugin.terminate())
+        await asyncio.sleep(0)
+        event = await self.event(BEN)
+        await self.begin(event)
+        self.bank.gate.set()
+        await self.request(event)
+        await self.done(event)
+        await tool
+        await ending
+        self.assertIn(ANSWER, "".join(await self.stored(await self.start())))
+
+    async def test_command_and_tool_of_an_instance_that_has_ended(self) -> None:
+        await self.plugin.terminate()
+        event = await self.event()
+        self.current = None
+        self.assertEqual(await self.command("status"), [ZH("ended")])
+        for name in ("recall", "remember"):
+            self.assertEqual(await self.plugin.use_tool(event, name, "茶"), ZH("ended"))
+        await self.start()
+        (answer,) = await self.command("list")
+        self.assertEqual(answer, ZH("list_empty"))
+        told = await self.plugin.use_tool(event, "remember", "用户爱喝绿茶")
+        self.assertEqual(told, ZH("tool_remembered"))
+        self.assertIn("绿茶", "".join(await self.stored()))
+
+    async def test_second_end_does_nothing(self) -> None:
+        await self.plugin.terminate()
+        await self.plugin.terminate()
+
+
+class ToolTest(HooksCase):
+    async def test_session_rule(self) -> None:
+        event = await self.event()
+        self.bank.store(self.scope(event), "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        self.allowed = False
+        reason = ZH("no_memory_here", reason=ZH("session_rule"))
+        for name in ("recall", "remember"):
+            self.assertEqual(await self.plugin.use_tool(event, name, "绿茶"), reason)
+        self.assertEqual(len(await self.stored()), 1)
+
+    async def test_only_what_is_switched_on_is_offered(self) -> None:
+        self.context.add_llm_tools.assert_not_called()
+        await self.start(tools={"recall": True, "remember": True})
+        tools = self.context.add_llm_tools.call_args.args
+        names = [tool.name for tool in tools]
+        self.assertEqual(names, ["hindsight_recall", "hindsight_remember"])
+        around = SimpleNamespace(context=SimpleNamespace(event=await self.event()))
+        self.assertEqual(await tools[0].call(around, query="茶"), ZH("tool_nothing"))
+        self.assertEqual(await tools[1].call(around, content=None), ZH("remember_usage"))
+
+
+class CommandTest(HooksCase):
+    """The name that counts is the one on AstrBot's page."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        handlers = star_handlers_registry.get_handlers_by_module_name(main.__name__)
+        (self.handler,) = [one for one in handlers if one.handler_name == main.COMMAND]
+        is_command = lambda one: isinstance(one, main.CommandFilter)  # noqa: E731
+        (self.filter,) = filter(is_command, self.handler.event_filters)
+        self.addCleanup(self.rename, main.COMMAND)
+
+    def rename(self, name: str, *aliases: str) -> None:
+        """What AstrBot does with what is set on its page."""
+        self.filter.command_name, self.filter.alias = name, set(aliases)
+        self.filter._cmpl_cmd_names = None
+
+    async def words(self, text: str, prefix: str = "/") -> str | None:
+        """What follows the command; None where the text is none."""
+        event = await self.event(ANN, text)
+        event.is_at_or_wake_command = True
+        event.message_str = text.strip().removeprefix(prefix).strip()
+        if not all(one.filter(event, self.config) for one in self.handler.event_filters):
+            return None
+        return str(event.get_extra("parsed_params")["words"])
+
+    async def test_typed_with_a_prefix_in_any_case(self) -> None:
+        for text, expected in (
+            ("/hindsight", ""),
+            ("/Hindsight Status", "Status"),
+            ("/HINDSIGHT  list  2", "list 2"),
+            ("hindsight status", None),
+            ("Hindsight is a word", None),
+            ("/hindsights", None),
+            ("/hindsight\nstatus", "status"),
+        ):
+            with self.subTest(text):
+                self.assertEqual(await self.words(text), expected)
+
+    async def test_renamed_and_given_aliases(self) -> None:
+        self.rename("记忆", "mem", "my memory")
+        for text, expected in (
+            ("/记忆 状态", "状态"),
+            ("/mem list", "list"),
+            ("/MEM list", "list"),
+            ("/my memory list", "list"),
+            ("/hindsight status", None),
+            ("mem list", None),
+        ):
+            with self.subTest(text):
+                self.assertEqual(await self.words(text), expected)
+
+    async def test_operator_without_a_prefix(self) -> None:
+        self.config["wake_prefix"] = [""]
+        self.assertEqual(await self.words("hindsight status", ""), "status")
+
+    async def test_help_names_what_can_be_typed(self) -> None:
+        self.rename("记忆")
+        self.config["wake_prefix"] = ["", "#"]
+        (answer,) = await self.command("help")
+        self.assertIn("#记忆 recall", answer)
+        self.assertNotIn("/hindsight", answer)
+
+    async def test_page_describes_it(self) -> None:
+        self.assertEqual(self.handler.desc, main.in_both("about_command"))
+
+
+class PersonTest(HooksCase):
+    async def test_anonymous_member_decides_for_nobody(self) -> None:
+        event = await shapes.onebot_anonymous(HOST, ANN)
+        for words in ("forgetme", "optout all", "optin"):
+            answers = [text async for text in self.plugin.answer(event, words)]
+            self.assertEqual(answers, [ZH("needs_person")])
+
+
+if __name__ == "__main__":
+    unittest.main()
