@@ -54,6 +54,8 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
+"""What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
@@ -227,6 +229,14 @@ class HindsightMemory(Star):
             is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
+
+    @filter.after_message_sent(desc=in_both("about_new"))
+    async def note_new_talk(self, event: AstrMessageEvent) -> None:
+        """Has sent what was said before a new conversation, which knows nothing of it."""
+        if self._is_running and any(map(event.get_extra, NEW_TALK_EXTRAS)):
+            scope = self._scope(event)
+            if isinstance(scope, Scope):
+                self._memory.hurry(scope)
 
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:

@@ -61,6 +61,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "about_request": ("把召回的记忆放进请求", "Puts what was recalled into the request"),
     "about_begin": ("留意回答将出现的位置", "Notes where the answer will stand"),
     "about_follow_up": ("留意回答途中追加的话", "Notes what is added while the bot works"),
+    "about_new": (
+        "新对话开始时，把之前的话送去保存",
+        "Has sent what was said before a new conversation",
+    ),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",

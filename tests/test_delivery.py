@@ -109,6 +109,17 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
 
 class SendingTest(DeliveryCase):
+    async def test_hurried_chat_does_not_wait_for_quiet(self) -> None:
+        for chat in (A, B):
+            await self.delivery.add(turn_of(chat))
+        self.delivery.hurry(A)
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 1)
+        self.assertTrue(self.server.bodies[0]["items"][0]["document_id"].startswith(A[:24]))
+        self.clock.now += IDLE
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 2)
+
     async def test_document(self) -> None:
         await self.add("1", "2", "3", urgent=False)
         await self.step()
