@@ -38,7 +38,6 @@ from commands_case import (
 from support import (
     ANN,
     NOW,
-    deliver_all,
     private_origin,
     recall_results,
     reply,
@@ -547,8 +546,8 @@ class SeeingTest(CommandsCase):
                 said = [self.message(f"我最喜欢喝的茶是第{number}种龙井")]
                 await self.memory.remember(said, "好的", NOW)
                 await self.answers(words)
-                await deliver_all(self.delivery, self.server)
-                self.assertIn(said[0].stored, "".join(self.server.contents))
+                await self.send()
+                self.assertIn(said[0].stored, "".join(self.bank.texts(self.scope())))
 
     async def test_list_by_page(self) -> None:
         for _ in range(PAGE_LINES + 2):
