@@ -72,7 +72,7 @@ class Status:
 
     async def stats(self, scope: Scope | Skip, texts: Texts) -> str:
         """The answer to `stats`."""
-        figures, stored = self.memory.figures, await self._figures()
+        figures, stored = self.memory.figures, await self._figures() or OutboxFigures()
         lines = [
             texts(
                 "stats_flow",
@@ -135,7 +135,7 @@ class Status:
                 "p50": round(figures.percentile(0.5), 3),
                 "p95": round(figures.percentile(0.95), 3),
             },
-            "outbox": asdict(await self._figures()),
+            "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
             "workers": self.workers.faults,
         }
@@ -150,11 +150,13 @@ class Status:
         except TimeoutError:
             return ""
 
-    async def _figures(self) -> OutboxFigures:
+    async def _figures(self) -> OutboxFigures | None:
+        """The numbers of the outbox; None where the disk fails or hangs."""
         try:
-            return await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return OutboxFigures()
+            async with asyncio.timeout(STATUS_SECONDS):
+                return await self.outbox.figures(day=self.clock.today())
+        except DISK_ERRORS:  # a time-out is one of them
+            return None
 
     async def _server_line(self, archive: Archive, scope: Scope, texts: Texts) -> str:
         try:
@@ -236,10 +238,10 @@ class Status:
             lines = [texts("status_retain", seconds=ago)]
         if state.unsaved or state.lost:
             lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
-        try:
-            figures = await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return [*lines, texts("disk")]
+        figures = await self._figures()
+        if figures is None:
+            reason = "newer_file" if state.stopped == "newer_file" else "disk"
+            return [*lines, texts(reason)]
         lines.append(
             texts(
                 "status_outbox",

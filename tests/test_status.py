@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -189,6 +190,20 @@ class StatusTest(CommandsCase):
         self.disk.fault = sqlite3.SQLITE_FULL
         await self.delivery.add(turn_of())
         await self.expect_line("status_unsaved", unsaved=1, lost=0)
+
+    async def test_disk_that_hangs(self) -> None:
+        await self.delivery.add(turn_of())
+        self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.0))
+        reached, go_on = self.disk.stall()
+        await self.expect_line("disk")
+        self.assertTrue(await reached())
+        go_on()
+
+    async def test_file_of_a_later_version(self) -> None:
+        with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
+            db.execute("PRAGMA user_version = 99")
+        await self.delivery.add(turn_of())
+        await self.expect_line("newer_file")
 
     async def test_damaged_outbox(self) -> None:
         (self.folder / DATABASE_FILE).write_bytes(b"no database " * 500)
