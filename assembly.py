@@ -38,7 +38,6 @@ class Parts:
     """The parts that are used from outside.
 
     Attributes:
-        settings: The settings.
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
@@ -53,7 +52,6 @@ class Parts:
         workers: The work in the background.
     """
 
-    settings: Settings
     state: ScopeState
     client: HindsightClient | None
     stored: Stored | None
@@ -166,7 +164,6 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings,
         state,
         client,
         stored,

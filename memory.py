@@ -209,7 +209,7 @@ class ChatMemory:
             self.figures.repeated += 1
             return
         said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said = [*(one for one in said if one.text), Utterance(first.bot, answered_at, answer)]
+        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -64,6 +65,7 @@ class Status:
             lines += await self._connection_lines(self.client, texts)
             lines += [texts(notice.key, **notice.values) for notice in self.client.notices]
         lines += self._chat_lines(scope, texts)
+        lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
@@ -209,6 +211,13 @@ class Status:
             switch = texts("on")
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
         yield self._recall_line(scope, texts)
+
+    async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
+        """Why nothing of this chat is delivered at the moment, if so."""
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
+            if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
+                return [texts("status_erasing")]
+        return []
 
     def _recall_line(self, scope: Scope, texts: Texts) -> str:
         report = self.memory.report(scope)

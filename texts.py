@@ -509,6 +509,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "This memory stands on the lines below. All of them: /hindsight forget {number} all; "
         "only some: /hindsight forget {number} 1,2",
     ),
+    "forget_more": (
+        "它还来自另外 {number} 份聊天记录：先忘掉上面的，再用 /hindsight list 找到它继续。",
+        "It stands on {number} more documents: forget these lines first, then find it with "
+        "/hindsight list and go on.",
+    ),
     "forgotten": (
         "已忘掉 {lines} 行，并删除由它们得出的记忆：",
         "Forgot {lines} lines and what was concluded from them:",
@@ -618,6 +623,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_disconnected": ("连接：{problem}", "Connection: {problem}"),
     "status_chat": ("本聊天：{kind}，记忆{switch}", "This chat: {kind}, memory {switch}"),
+    "status_erasing": (
+        "正在删除本聊天的记忆，删完之前新的内容先留在本机",
+        "Memories of this chat are being erased; what is new waits here until that is done",
+    ),
     "kind_private": ("私聊", "private"),
     "kind_group": ("群聊", "group"),
     "default": ("默认值", "default"),

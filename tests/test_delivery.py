@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sqlite3
@@ -1093,25 +1094,22 @@ class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""
 
     async def test_one_chat_waits(self) -> None:
-        await self.delivery.pause(A)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await self.all_steps()
-        await self.delivery.flush()
-        self.assertEqual(self.said(), ["b"])
-        self.delivery.resume(A)
-        self.delivery.resume(C)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await self.all_steps()
+            await self.delivery.flush()
+            self.assertEqual(self.said(), ["b"])
         await self.all_steps()
         self.assertEqual(self.said(), ["b", "a"])
 
     async def test_running_delivery_goes_on_at_once(self) -> None:
-        await self.delivery.pause(A)
         running = asyncio.create_task(self.delivery.run())
         self.addCleanup(running.cancel)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await until(lambda: self.said() == ["b"])
-        self.delivery.resume(A)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await until(lambda: self.said() == ["b"])
         await until(lambda: self.said() == ["b", "a"])
 
     async def test_request_under_way_is_called_back(self) -> None:
@@ -1119,8 +1117,8 @@ class PauseTest(DeliveryCase):
         await self.add("a")
         await self.delivery.step()
         await until(lambda: self.server.waiting)
-        await self.delivery.pause(A)
-        self.assertEqual(self.server.cancelled, 1)
+        async with self.delivery.held(A):
+            self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
         self.assertEqual(len(await self.outbox.windows(A)), 1)
         self.assertEqual(self.log.records, [])
@@ -1159,12 +1157,13 @@ class PauseTest(DeliveryCase):
 
         async def slow(**named: Any) -> Any:
             window = await next_window(**named)
-            await self.delivery.pause(A)
+            await holding.enter_async_context(self.delivery.held(A))
             return window
 
-        with mock.patch.object(self.outbox, "next_window", slow):
-            await self.all_steps()
-        self.assertEqual(self.said(), [])
+        async with contextlib.AsyncExitStack() as holding:
+            with mock.patch.object(self.outbox, "next_window", slow):
+                await self.all_steps()
+            self.assertEqual(self.said(), [])
 
 
 class StoppingTest(DeliveryCase):
