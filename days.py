@@ -70,7 +70,7 @@ def days_named(question: str, today: date) -> Days | None:
         for found in pattern.finditer(question):
             try:
                 span = reader(found, today)
-            except (ValueError, OverflowError):  # 2月30号, or before the calendar
+            except (ValueError, OverflowError, KeyError):  # 2月30号, 十十月, before the calendar
                 continue
             if span and span[0] <= today:
                 return Days(span[0], min(span[1], today), *found.span())
