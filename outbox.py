@@ -25,7 +25,7 @@ from typing import Any, Concatenate
 
 from . import wishes
 from .hindsight_types import RetainItem
-from .late import LateTurn, late_files, read_late, write_late
+from .late import LateTurn, late_files, new_late_path, read_late, write_late
 from .outbox_file import (
     DATABASE_FILE,
     Connect,
@@ -268,7 +268,7 @@ class Outbox:
     def take_in_late(self, db: sqlite3.Connection, late: Sequence[LateTurn]) -> None:
         """Makes sealed windows of turns, those left out that are there already."""
         for one in late:
-            if not _has(db, one.document_id) and not wishes.is_cut_off(db, one.turn):
+            if not _has(db, one) and not wishes.is_cut_off(db, one.turn):
                 turn, ids = one.turn, (one.document_id, one.operation_id)
                 _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
                 self._count_sealed(db, 1)
@@ -295,7 +295,30 @@ class Outbox:
         Raises:
             OSError: The folder cannot be written to.
         """
-        await asyncio.to_thread(write_late, self._folder, turns)
+        await asyncio.to_thread(write_late, new_late_path(self._folder), turns)
+
+    async def copy(self, turn: TurnRecord) -> Path:
+        """Keeps a turn beside the file that is on its way into it, in case the process is killed.
+
+        Returns:
+            The copy, which the next instance takes in unless `drop_copies` comes before.
+
+        Raises:
+            OSError: The folder cannot be written to.
+        """
+        path = new_late_path(self._folder)
+        self._taken.add(path)
+        await asyncio.to_thread(write_late, path, [turn], in_haste=True)
+        return path
+
+    async def drop_copies(self, paths: Collection[Path]) -> None:
+        """Deletes copies of what is on disk now.
+
+        Raises:
+            OSError: The folder cannot be written to.
+        """
+        await asyncio.to_thread(_delete, paths)
+        self._taken -= set(paths)
 
     @_transaction
     def windows(self, db: sqlite3.Connection, chat: str) -> list[Window]:
@@ -611,8 +634,19 @@ def outbox_exists(folder: Path) -> bool:
     return (folder / DATABASE_FILE).exists()
 
 
-def _has(db: sqlite3.Connection, document_id: str) -> bool:
-    row = db.execute("SELECT 1 FROM windows WHERE document_id = ?", (document_id,)).fetchone()
+def _delete(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _has(db: sqlite3.Connection, late: LateTurn) -> bool:
+    """Whether a turn is there: taken in before, or as that which its file is a copy of."""
+    row = db.execute(
+        "SELECT 1 FROM windows WHERE document_id = ? UNION ALL"
+        " SELECT 1 FROM windows JOIN turns ON turns.window = windows.id"
+        " WHERE windows.chat = ? AND turns.lines = ?",
+        (late.document_id, late.turn.chat, _stored(late.turn.lines)),
+    ).fetchone()
     return row is not None
 
 
@@ -669,8 +703,12 @@ def _rewrite_window(
 
 def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines]) -> None:
     for lines in turns:
-        text = _json([line.text for line in lines])
-        db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (row_id, text))
+        db.execute("INSERT INTO turns (window, lines) VALUES (?, ?)", (row_id, _stored(lines)))
+
+
+def _stored(lines: TurnLines) -> str:
+    """The lines of a turn as they stand in their row."""
+    return _json([line.text for line in lines])
 
 
 def _json(content: Any) -> str:

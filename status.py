@@ -215,8 +215,9 @@ class Status:
     async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
         """Why nothing of this chat is delivered at the moment, if so."""
         with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
-            if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
-                return [texts("status_erasing")]
+            async with asyncio.timeout(STATUS_SECONDS):
+                if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
+                    return [texts("status_erasing")]
         return []
 
     def _recall_line(self, scope: Scope, texts: Texts) -> str:
