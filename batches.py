@@ -133,7 +133,9 @@ def new_windows(db: sqlite3.Connection, batch: Batch) -> list[PastWindow]:
             turn
             for turn in window.turns
             if turn.key not in known
-            and not is_cut_off(db, TurnRecord(batch.chat, window.header, turn.lines, began=batch.began))
+            and not is_cut_off(
+                db, TurnRecord(batch.chat, window.header, turn.lines, began=batch.began)
+            )
             and not is_silent(turn.lines, silences)
         )
         if turns:

@@ -174,9 +174,7 @@ class Eraser:
         """Drops what waits of an import and, where it is undone, deletes what it has brought."""
         wish = self._wish(scope)
         async with self._archive.changing(scope.chat):
-            edited = await self._begin(
-                scope, lambda: self._outbox.end_import(wish, batch, phase)
-            )
+            edited = await self._begin(scope, lambda: self._outbox.end_import(wish, batch, phase))
             return await self._first_round(scope.chat, edited)
 
     async def cut_off(self, scope: Scope, pseudonym: str) -> None:

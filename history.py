@@ -280,7 +280,9 @@ def resolve(messages: Sequence[PastMessage]) -> list[PastMessage]:
             return replace(part, name=part.name or names.get(part.qq, ""))
         if part.type is not PartType.REPLY:
             return part
-        quoted = by_id.get(part.id) or (by_words.get(part.message_str) if part.message_str else None)
+        quoted = by_id.get(part.id) or (
+            by_words.get(part.message_str) if part.message_str else None
+        )
         if quoted is None:
             return None
         return replace(
@@ -384,9 +386,10 @@ def _row_parts(parts: Any) -> Iterator[Part]:
 
 
 _NO_SPEECH = re.compile(
-    r"\s*(?:<system_reminder>|<Quoted Message>|<image_caption>|\[Image(?: \d+)?:|\[File Attachment:|"
-    r"<attachment>|Our previous history conversation summary:|"
-    r"Acknowledged the summary of our previous conversation history)"
+    r"\s*(?:<(?:system_reminder|Quoted Message|image_caption|attachment)>"
+    r"|\[(?:Image(?: \d+)?|File Attachment):"
+    r"|Our previous history conversation summary:"
+    r"|Acknowledged the summary of our previous conversation history)"
 )
 _NOW = re.compile(r"Current datetime: (\d{4}-\d\d-\d\d \d\d:\d\d)")
 

@@ -60,7 +60,6 @@ MAX_WINDOWS = 200_000
 UNREADABLE = "unreadable"
 """Why a window is set aside of which the file holds no sense."""
 
-_TO_BE_SENT = "state IN ('sealed', 'import')"
 _SELECT_WINDOW = "SELECT id, chat, document_id, operation_id, header, chars FROM windows"
 
 
@@ -244,7 +243,7 @@ class Outbox:
     def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
         """Keeps a window that cannot be sent, with the reason, out of delivery."""
         for (row_id,) in db.execute(
-            f"SELECT id FROM windows WHERE document_id = ? AND {_TO_BE_SENT}",
+            "SELECT id FROM windows WHERE document_id = ? AND state IN ('sealed', 'import')",
             (window.document_id,),
         ).fetchall():
             self._set_aside(db, row_id, reason)
@@ -649,7 +648,8 @@ class Outbox:
     def _remove(self, db: sqlite3.Connection, document_id: str) -> bool:
         """Takes a sealed window out of the queue; False where there is none of this id."""
         removed = db.execute(
-            f"DELETE FROM windows WHERE document_id = ? AND {_TO_BE_SENT}", (document_id,)
+            "DELETE FROM windows WHERE document_id = ? AND state IN ('sealed', 'import')",
+            (document_id,),
         ).rowcount
         self._waiting -= removed
         return bool(removed)

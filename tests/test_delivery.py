@@ -30,6 +30,7 @@ from astrbot_plugin_hindsight_memory.delivery import (
 )
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Erasure, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox_file import VERSION
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
 A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
@@ -952,7 +953,7 @@ class LateTest(DeliveryCase):
         await self.close()
         path = self.folder / DATABASE_FILE
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
         db.close()
         before = path.read_bytes()
         self.delivery = self.open()
@@ -964,7 +965,7 @@ class LateTest(DeliveryCase):
         await self.close()
         self.assertEqual(path.read_bytes(), before)
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
         db.close()
         self.delivery = self.open()
         await self.all_steps()
