@@ -39,6 +39,9 @@ from .transcript import (
     read_document,
 )
 
+MAX_SOURCES = 5
+"""Each is a request; somebody waits for the answer, who can look at the rest afterwards."""
+
 
 @dataclass(frozen=True)
 class SourceLine:
@@ -101,23 +104,31 @@ class Archive:
         """The facts that a conclusion stands on; a fact stands on itself."""
         if memory.kind != "observation":
             return [memory]
-        whole = await self.memory(scope, memory.memory_id)
-        found = [await self.memory(scope, one) for one in (whole.sources if whole else ())]
-        return [one for one in found if one]
+        whole = memory if memory.sources else await self.memory(scope, memory.memory_id)
+        places = {one: number for number, one in enumerate(whole.sources if whole else ())}
+        found = await self._client.memories_by_id(scope.tags, places)
+        return sorted(found, key=lambda fact: places[fact.memory_id])
 
-    async def source_lines(self, scope: Scope, memory: RecalledMemory) -> list[SourceLine]:
-        """The stored lines that a memory stands on, those that say the most of it."""
-        lines: dict[tuple[str, int], SourceLine] = {}
+    async def sources(self, scope: Scope, memory: RecalledMemory) -> tuple[list[SourceLine], int]:
+        """The stored lines that a memory stands on, those that say the most of it.
+
+        Returns:
+            The lines, and how many documents were not looked at: no more than `MAX_SOURCES` are.
+        """
+        facts: dict[str, list[RecalledMemory]] = {}
         for fact in await self.basis(scope, memory):
-            document = await self.document(scope, fact.document_id)
-            if document is None:
-                continue
-            whose = owners(document.lines)
-            for index in _matching_lines(fact.text, document.lines):
-                lines[fact.document_id, index] = SourceLine(
-                    fact.document_id, index, document.lines[index].text, whose[index]
-                )
-        return list(lines.values())
+            facts.setdefault(fact.document_id, []).append(fact)
+        lines: list[SourceLine] = []
+        for document_id in list(facts)[:MAX_SOURCES]:
+            if document := await self.document(scope, document_id):
+                texts, whose = [line.text for line in document.lines], owners(document.lines)
+                found = {
+                    index: None
+                    for fact in facts[document_id]
+                    for index in _matching_lines(fact.text, document.lines)
+                }
+                lines += [SourceLine(document_id, n, texts[n], whose[n]) for n in found]
+        return lines, max(len(facts) - MAX_SOURCES, 0)
 
     async def export(self, scope: Scope, path: Path) -> tuple[int, int]:
         """Writes everything of a chat to a JSON Lines file, readable by its owner only.
@@ -147,8 +158,8 @@ class Archive:
 
         Raises:
             RetryLaterError, AccessRefusedError: They are in the queue.
-            RequestRejectedError: `erasing` where everything of the chat is being erased, and
-                nothing is stored; otherwise the queue sets them aside when it is told the same.
+            RequestRejectedError: They are not stored: the server refused them for good, or
+                everything of the chat is being erased (`erasing`).
         """
         if (held := await self._outbox.held(scope.chat)) and held.whole:
             raise RequestRejectedError("erasing")
@@ -156,9 +167,12 @@ class Archive:
             window = await self._outbox.queue(record)
             if window is None:
                 raise RequestRejectedError("erasing")
-            if await self._outbox.held(scope.chat):
-                raise RetryLaterError("erasing")
-            await self._client.retain_now(window.item)
+            await self._check_not_held(scope)
+            try:
+                await self._client.retain_now(window.item)
+            except RequestRejectedError:
+                await self._outbox.take_back(window)
+                raise
             await self._outbox.delivered(window, day=self._clock.today())
         page = await self._client.memories(scope.tags, document_id=window.document_id)
         return list(page.memories)
@@ -166,18 +180,22 @@ class Archive:
     async def profile(self, scope: Scope, texts: Texts) -> str:
         """The text of a chat's profile, which is made on first use; empty while it is made.
 
-        While something of the chat is being erased there is none.
+        Raises:
+            RetryLaterError: `erasing` while something of the chat is being erased: it would come
+                back with it.
         """
-        if await self._outbox.held(scope.chat):
-            return ""
+        await self._check_not_held(scope)
         async with self.lock(scope.chat):
-            if await self._outbox.held(scope.chat):
-                return ""
+            await self._check_not_held(scope)
             text = await self._client.profile(self.profile_id(scope))
             if text is None:
                 query = texts(f"profile_query_{scope.kind}")
                 await self._create_profile(scope, query)
         return text or ""
+
+    async def _check_not_held(self, scope: Scope) -> None:
+        if await self._outbox.held(scope.chat):
+            raise RetryLaterError("erasing")
 
     async def delete_profile(self, scope: Scope) -> None:
         """Deletes a chat's profile; it is made again on its next use."""
@@ -232,12 +250,8 @@ class Archive:
     @contextlib.asynccontextmanager
     async def changing(self, chat: str) -> AsyncIterator[None]:
         """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
-        async with self.lock(chat):
-            try:
-                await self._delivery.pause(chat)
-                yield
-            finally:
-                self._delivery.resume(chat)
+        async with self.lock(chat), self._delivery.held(chat):
+            yield
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         for document_id in await self.document_ids(scope.tags):

@@ -26,6 +26,7 @@ from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
+from .people import People
 from .rate_limit import RateLimit
 from .scope import ScopeState
 from .settings import Settings
@@ -39,13 +40,13 @@ class Parts:
     """The parts that are used from outside.
 
     Attributes:
-        settings: The settings.
         state: Salt and switches.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
         memory: The recall and retain flow.
+        people: Who was seen in each chat.
         status: Figures of all parts.
         importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
@@ -54,13 +55,13 @@ class Parts:
         workers: The work in the background.
     """
 
-    settings: Settings
     state: ScopeState
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
     delivery: Delivery
     memory: ChatMemory
+    people: People
     status: Status
     importer: Importer | None
     commands: Commands
@@ -173,13 +174,13 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings,
         state,
         client,
         stored,
         outbox,
         delivery,
         memory,
+        People(folder, state.hasher, logger),
         status,
         importer,
         commands,

@@ -25,7 +25,7 @@ MAX_DIGITS = 9
 ALL_WORDS = frozenset({"all", "全部", "所有"})
 
 PersonKey = tuple[str, str]
-"""A person in a chat: the chat's hash and the person's pseudonym."""
+"""A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
 Rights = Literal["all", "managers", "trusted", "admins"]
 """Who may use a command: everybody; in a group those who may decide for it, whom a setting makes
@@ -78,8 +78,9 @@ class Caller:
     @property
     def key(self) -> PersonKey:
         """The person in this chat."""
-        chat = self.scope.chat if isinstance(self.scope, Scope) else ""
-        return chat, self.speaker.pseudonym
+        if isinstance(self.scope, Scope):
+            return self.scope.chat, self.speaker.pseudonym
+        return self.scope, self.person_id
 
 
 @dataclass(frozen=True)

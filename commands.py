@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from .cleaning import neutralise, shorten
 from .command_types import Caller, ChatRequest, Command, PersonKey, Request, Stored, first_word
@@ -55,7 +55,7 @@ class Commands:
         self._members_may_manage = members_may_manage
         self._table = (*table, Command("help", "帮助", self._help, elsewhere=self._help))
 
-    async def answer(self, caller: Caller, words: str) -> AsyncIterator[str]:
+    async def answer(self, caller: Caller, words: str) -> AsyncGenerator[str, None]:
         """Answers what was typed after `/hindsight`, with the help where it is no command.
 
         Args:

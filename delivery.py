@@ -148,7 +148,6 @@ class Delivery:
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._troubles: Recent[str, _Trouble] = Recent()
         self._holds: Counter[str] = Counter()
-        self._paused: set[str] = set()
         self._hold = _Hold()
         self._capped = False
         self._sent_day = ""
@@ -253,20 +252,6 @@ class Delivery:
             self._holds += Counter()  # keeps those that are held
             self._wake.set()
 
-    async def pause(self, chat: str) -> None:
-        """Sends nothing of a chat until `resume`; see `held`."""
-        self._paused.add(chat)
-        await self._call_back(chat)
-
-    def resume(self, chat: str) -> None:
-        """Ends a pause."""
-        self._paused.discard(chat)
-        self._wake.set()
-
-    def is_paused(self, chat: str) -> bool:
-        """Whether nothing of a chat is sent at the moment."""
-        return chat in self._paused or chat in self._holds
-
     def wake(self) -> None:
         """Looks at once for what may be sent."""
         self._wake.set()
@@ -314,7 +299,7 @@ class Delivery:
             window = await self._next_window()
             if window is None:
                 return
-            if self.is_paused(window.chat):
+            if window.chat in self._holds:
                 continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task
@@ -327,7 +312,7 @@ class Delivery:
         met its failure: of these each gets its turn.
         """
         now = self._clock.monotonic()
-        chats = self._paused | self._holds.keys() | self._sending.keys()
+        chats = self._holds.keys() | self._sending.keys()
         resting = {one for one, t in self._troubles.items() if t.backoff.not_before > now}
         is_held = bool(self._hold.reason)
         behind = {one for one, t in self._troubles.items() if is_held or t.backoff.failures}

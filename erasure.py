@@ -149,8 +149,8 @@ class Eraser:
 
         Nothing of the chat is delivered until then.
         """
-        wish = self._wish(scope, people=(pseudonym,))
         async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, people=(pseudonym,))
             edited = await self._begin(
                 scope, lambda: self._delivery.edit_chat(wish, wish.without_people)
             )
@@ -162,8 +162,8 @@ class Eraser:
         What is not done after two minutes goes on in the background, and nothing of the chat is
         delivered until then.
         """
-        wish = self._wish(scope, whole=True)
         async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, whole=True)
             waiting = await self._begin(scope, lambda: self._delivery.drop_chat(wish))
             try:
                 return await self._wipe(scope.chat, waiting)
@@ -172,8 +172,8 @@ class Eraser:
 
     async def end_import(self, scope: Scope, batch: int, phase: Phase) -> Removed:
         """Drops what waits of an import and, where it is undone, deletes what it has brought."""
-        wish = self._wish(scope)
         async with self._archive.changing(scope.chat):
+            wish = self._wish(scope)
             edited = await self._begin(scope, lambda: self._outbox.end_import(wish, batch, phase))
             return await self._first_round(scope.chat, edited)
 

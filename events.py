@@ -7,28 +7,26 @@ since 4.24.1, so nothing of AstrBot is imported here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from .cleaning import (
     MIN_ID_CHARS,
-    clean_name,
+    Cleaner,
+    Known,
+    as_said,
     clean_text,
-    is_instruction,
-    neutralise,
-    plain_speech,
-    replace_ids,
     shorten,
-    without_forgery,
 )
-from .redaction import redact_contacts, redact_secrets
-from .scope import NO_SENDER, Hasher, MessageKind, Origin, Scope
+from .people import Roster
+from .scope import NO_SENDER, MessageKind, Origin, Scope
 from .settings import PrivacySettings
 from .texts import Texts
 from .transcript import Message, Speaker
 
 MAX_QUOTE_CHARS = 120
+MAX_REPLY_CHARS = 2000
 LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"
 _KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "group"}
 _MANAGER_ROLES = {"owner", "admin"}
@@ -40,10 +38,6 @@ _SHARED_IDS = {
 }
 """Ids that many people share: Telegram's are anonymous administrators, channels that write in a
 group, and what is forwarded out of a channel."""
-_MENTION = re.compile(
-    r'<(?:(?P<sign>@[!&]?|[#＃])|qqbot-at-user\s+id=")(?P<id>[\w-]+)(?:\|[^<>]*)?"?\s*/?>'
-)
-"""How Discord, Slack and QQ write people (`<@1>`), roles (`<@&1>`) and channels (`<#1>`)."""
 
 
 def origin_of(event: Any) -> Origin:
@@ -68,6 +62,7 @@ def person_id_of(event: Any) -> str:
     sender = str(event.get_sender_id() or "")
     raw = getattr(event.message_obj, "raw_message", None)
     is_anonymous = isinstance(raw, dict) and raw.get("sub_type") == "anonymous"
+    is_anonymous = is_anonymous or bool(getattr(raw, "webhook_id", None))  # Discord's bridges
     shared = _SHARED_IDS.get(event.get_platform_name(), frozenset())
     return "" if is_anonymous or sender in shared or sender in NO_SENDER else sender
 
@@ -104,7 +99,7 @@ class EventReader:
     Args:
         event: An AstrBot message event.
         scope: Its chat.
-        hasher: Makes pseudonyms.
+        roster: The people of this chat.
         texts: The wording in the language of the chat.
         bot_name: What the bot is called in this chat, or an empty text.
         wake_prefix: What a message begins with for the model to be asked; no word of the person.
@@ -116,7 +111,7 @@ class EventReader:
         self,
         event: Any,
         scope: Scope,
-        hasher: Hasher,
+        roster: Roster,
         texts: Texts,
         *,
         bot_name: str = "",
@@ -126,24 +121,23 @@ class EventReader:
     ) -> None:
         self._event = event
         self._scope = scope
-        self._hasher = hasher
+        self._roster = roster
         self._texts = texts
         self._wake_prefix = wake_prefix
-        self._privacy = privacy
         self._opted_out = opted_out
         self._self_id = str(event.get_self_id() or "")
+        self._sender_id = str(event.get_sender_id() or "")
         self._components = list(event.get_messages() or ())
-        self._ids = [*self._chat_names(), self._self_id, *dict(self._everybody())]
+        self._everybody = list(_everybody(event))
+        self._names = Cleaner(texts, privacy, self._nameless())
         self._bot = self.bot_speaker(mentioned_name(event) or bot_name)
         self._people = dict(self._named_people())
-        self._written_names = self._names_in_texts()
-        self._hidden_names = self._names_to_hide()
+        self._cleaner = Cleaner(texts, privacy, self._known())
 
     def message(self, now: datetime) -> Message:
         """The message as plain values, without a raw id or a secret in any of them."""
         raw = (self._event.message_str or "").strip().removeprefix(self._wake_prefix).strip()
         words = self.clean(raw)
-        said = self._texts("mark_said", text=words) if is_instruction(words) else words
         marks = list(self._marks(self._components))
         return Message(
             scope=self._scope,
@@ -151,7 +145,7 @@ class EventReader:
             raw=raw,
             words=words,
             quoted=self._quoted_words(),
-            stored=" ".join([*marks, said]).strip(),
+            stored=" ".join([*marks, as_said(words, self._texts)]).strip(),
             at=now,
             texts=self._texts,
             bot=self._bot,
@@ -160,27 +154,11 @@ class EventReader:
 
     def clean(self, text: str) -> str:
         """What may be kept of a text: one line, no block of ours, no secrets, no ids."""
-        text = plain_speech(text)
-        if self._privacy.redact_secrets:
-            text = redact_secrets(text, self._texts)
-        text = self._without_contacts(text)
-        text = _MENTION.sub(self._mention, without_forgery(text))
-        text = replace_ids(text, self._labels(), self._written_names)
-        for name in self._hidden_names:
-            text = text.replace(f"@{name}", self._texts("mark_opted_out"))
-        return text
+        return self._cleaner.clean(text)
 
-    def _mention(self, found: re.Match[str]) -> str:
-        """What stands for somebody or something that a platform writes as markup with an id."""
-        if found["sign"] == "@&":
-            return self._texts("name_group")
-        if found["sign"] in {"#", "＃"}:
-            return self._texts("name_chat")
-        return f"@{self._label(found['id'])}"
-
-    @property
-    def _sender_id(self) -> str:
-        return str(self._event.get_sender_id() or "")
+    def said(self, text: str) -> str:
+        """The same, as it stands in a stored line."""
+        return as_said(self.clean(text), self._texts)
 
     def bot_speaker(self, name: str) -> Speaker:
         """The bot by its own name, else by the general word for it; it never has a pseudonym."""
@@ -188,36 +166,59 @@ class EventReader:
 
     def _named_people(self) -> Iterator[tuple[str, Speaker]]:
         """Everybody in the event by raw id, the sender last, since that name is the surest."""
-        for person_id, name in self._everybody():
+        for person_id, name in self._everybody:
             yield person_id, self._speaker(person_id, name)
-
-    def _everybody(self) -> Iterator[tuple[str, str | None]]:
-        yield from _listed(self._event)
-        yield from _mentioned(self._components)
-        yield self._sender_id, self._event.get_sender_name()
 
     def _speaker(self, person_id: str, name: str | None) -> Speaker:
         if person_id and person_id == self._self_id:
             return self._bot
         fallback = "name_anonymous" if person_id in _ANONYMOUS_IDS else "name_user"
-        pseudonym = self._hasher.pseudonym(self._scope, person_id)
-        return Speaker(self._name(name, fallback), pseudonym)
+        shown = self._name(name, fallback)
+        if shown == self._texts(fallback):
+            shown = self._roster.name(person_id) or shown
+        else:
+            self._roster.note(person_id, shown)
+        return Speaker(shown, self._roster.pseudonym(person_id))
 
     def _name(self, name: str | None, fallback: str) -> str:
         """A display name without anybody's raw id; some adapters put it there."""
-        shown = replace_ids(neutralise(name or ""), dict.fromkeys(self._ids, ""))
-        if len(shown) >= MIN_ID_CHARS and any(i.startswith(shown) for i, _ in self._everybody()):
+        shown = name or ""
+        if len(shown) >= MIN_ID_CHARS and any(i.startswith(shown) for i, _ in self._everybody):
             shown = ""  # Lark and LINE take the beginning of the id for a name
-        shown = self._without_contacts(redact_secrets(shown, self._texts))
-        return clean_name(shown, self._texts(fallback))
+        return self._names.name(shown, self._texts(fallback))
 
-    def _without_contacts(self, text: str) -> str:
-        return redact_contacts(text, self._texts) if self._privacy.redact_contacts else text
+    def _nameless(self) -> Known:
+        """What names may hold: no id at all, a space instead."""
+        ids = [*self._chat_names(), self._self_id, *dict(self._everybody)]
+        return Known(
+            labels=dict.fromkeys(ids, " "),
+            names={},
+            hidden=(),
+            label_of=lambda one: " " if self._roster.knows(one) else "",
+            person=lambda _: " ",
+            is_taken=self._roster.is_taken,
+        )
+
+    def _known(self) -> Known:
+        """What texts may hold."""
+        labels = self._chat_names()
+        labels |= {person_id: self._label(person_id) for person_id in self._people}
+        labels[self._self_id] = self._bot.name
+        names = self._names_in_texts()
+        return Known(
+            labels=labels,
+            names=names,
+            hidden=self._names_to_hide(names),
+            label_of=lambda one: self._label(one) if self._roster.knows(one) else "",
+            person=self._label,
+            is_taken=self._roster.is_taken,
+        )
 
     def _chat_names(self) -> dict[str, str]:
         """What to write for the ids of the chat and for the long numbers they are made of.
 
-        `-1001234567890#77` is a topic of Telegram's group -1001234567890.
+        `-1001234567890#77` is a topic of Telegram's group -1001234567890, which is 1234567890 in
+        its links.
         """
         event, chat = self._event, self._texts("name_chat")
         group = str(event.get_group_id() or "")
@@ -226,25 +227,17 @@ class EventReader:
         own = dict.fromkeys([*_long_numbers(group), group], self._texts("name_group"))
         return parts | names | own
 
-    def _labels(self) -> dict[str, str]:
-        """What to write for each raw id of this event."""
-        labels = self._chat_names()
-        labels |= {person_id: self._label(person_id) for person_id in self._people}
-        labels[self._self_id] = self._bot.name
-        return {without_forgery(raw): label for raw, label in labels.items()}
-
     def _names_in_texts(self) -> dict[str, set[str]]:
         """By raw id, the names as they stand in texts, not cleaned of what names may not have."""
         names: dict[str, set[str]] = {}
-        for person_id, name in self._everybody():
-            names.setdefault(person_id, set()).add(without_forgery(clean_text(name or "")))
+        for person_id, name in self._everybody:
+            names.setdefault(person_id, set()).add(clean_text(name or ""))
         return names
 
-    def _names_to_hide(self) -> list[str]:
+    def _names_to_hide(self, names: Mapping[str, Collection[str]]) -> list[str]:
         """Names of those who want not to be named, the longest first."""
-        written = self._written_names.items()
-        names = {name for person_id, own in written if self._is_hidden(person_id) for name in own}
-        return sorted(filter(None, names), key=len, reverse=True)
+        hidden = {name for one, own in names.items() if self._is_hidden(one) for name in own}
+        return sorted(filter(None, hidden), key=len, reverse=True)
 
     def _is_hidden(self, person_id: str) -> bool:
         """Whether somebody else than the speaker wants not to be named."""
@@ -263,32 +256,56 @@ class EventReader:
             if component.type == "Reply":
                 yield self._quote(component)
             elif component.type == "File":
-                yield self._texts("mark_file", name=self.clean(component.name or ""))
+                name = self._cleaner.clean(component.name or "", within=True)
+                yield self._texts("mark_file", name=name)
             elif (key := f"mark_{component.type.value.lower()}") in MARKS:
                 yield self._texts(key)
 
     def _quote(self, reply: Any) -> str:
-        person_id = str(reply.sender_id or "")
+        person_id = _replied_to(reply)
         if self._opted_out(person_id):
             return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
+        words = self._cleaner.clean(_reply_text(reply), within=True)
+        text = " ".join([*self._marks(reply.chain or ()), words]).strip()
+        if not person_id and not text:
+            return self._texts("mark_reply_lost")
         who = self._speaker(person_id, reply.sender_nickname)
-        text = " ".join([*self._marks(reply.chain or ()), self._reply_words(reply)]).strip()
         return self._texts("mark_reply", name=who.label, text=shorten(text, MAX_QUOTE_CHARS))
 
     def _quoted_words(self) -> str:
         """The text of what the message replies to, as far as it may be used."""
         replies = [one for one in self._components if one.type == "Reply"]
-        usable = [one for one in replies if not self._opted_out(str(one.sender_id or ""))]
-        return " ".join(self._reply_words(one) for one in usable)
+        usable = [one for one in replies if not self._opted_out(_replied_to(one))]
+        return " ".join(self.clean(_reply_text(one)) for one in usable)
 
-    def _reply_words(self, reply: Any) -> str:
-        return self.clean(reply.message_str or "")
+
+def ids_of(event: Any) -> list[str]:
+    """The raw ids of everybody in an event but the bot, for `People.meet`."""
+    self_id = str(event.get_self_id() or "")
+    return [person_id for person_id, _ in _everybody(event) if person_id != self_id]
+
+
+def _everybody(event: Any) -> Iterator[tuple[str, str | None]]:
+    """Raw ids and names of everybody whom an event names."""
+    yield from _listed(event)
+    yield from _mentioned(event.get_messages() or ())
+    yield str(event.get_sender_id() or ""), event.get_sender_name()
+
+
+def _replied_to(reply: Any) -> str:
+    """The raw id of whoever is quoted, empty where the platform did not tell."""
+    person_id = str(reply.sender_id or "")
+    return "" if person_id == "0" else person_id
+
+
+def _reply_text(reply: Any) -> str:
+    return (reply.message_str or "")[:MAX_REPLY_CHARS]
 
 
 def _long_numbers(text: str) -> Iterator[str]:
-    """Long numbers in a composite id, with a minus sign before them and without."""
+    """Long numbers in a composite id, also without what Telegram puts before a group's."""
     for number in re.findall(LONG_NUMBER, text):
-        yield from (number, number.lstrip("-"))
+        yield from {number, number.lstrip("-"), number.removeprefix("-100")}
 
 
 MARKS = {"mark_image", "mark_record", "mark_video", "mark_forward", "mark_node", "mark_nodes"}
@@ -309,7 +326,7 @@ def _mentioned(components: Iterable[Any]) -> Iterator[tuple[str, str | None]]:
         if component.type == "At" and str(component.qq) != "all":
             yield str(component.qq), component.name
         elif component.type == "Reply":
-            yield str(component.sender_id or ""), component.sender_nickname
+            yield _replied_to(component), component.sender_nickname
             yield from _mentioned(component.chain or ())
         elif component.type == "Node":
             yield str(component.uin or ""), component.name

@@ -319,7 +319,7 @@ class Importer:
             reader = await past.reader(event)
             said.append(reader.message(self._clock.moment(event.message.time or 0.0)))
         first = said[0]
-        answer = reader.clean(exchange.text)
+        answer = reader.said(exchange.text)
         if first.private_to_speaker or (exchange.answers and not answer):
             return None
         spoken = [Utterance(one.speaker, one.at, one.stored) for one in said if one.stored]

@@ -42,7 +42,7 @@ from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller
-from .events import EventReader, is_manager, locale_of, origin_of, person_id_of
+from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
@@ -192,6 +192,7 @@ class HindsightMemory(Star):
             logger.info("stopping before everything was sent; the rest follows at the next start")
         self._handover.close()
         await self._parts.delivery.aclose()
+        await self._parts.people.aclose()
         if self._parts.client:
             await self._parts.client.aclose()
 
@@ -234,9 +235,11 @@ class HindsightMemory(Star):
         AstrBot may hand such a message to the running agent, and then no hook is called for it.
         """
         turn = self._working.get(event.unified_msg_origin)
-        if turn and event.message_str:
-            message = self._reader(event, turn.message.scope).message(self._clock.local())
-            if message.speaker.pseudonym == turn.message.speaker.pseudonym:
+        scope = self._memory.admit(self._scope(event))
+        if turn and event.message_str and isinstance(scope, Scope):
+            message = self._reader(event, scope).message(self._clock.local())
+            is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
+            if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
 
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
@@ -275,8 +278,9 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
+            words = await self._clean(event, words)
             caller = self._caller(event, self._scope(event))
-            async for answer in self._parts.commands.answer(caller, self._clean(event, words)):
+            async for answer in self._parts.commands.answer(caller, words):
                 yield answer
 
     async def use_tool(self, event: AstrMessageEvent, name: ToolName, text: str) -> str:
@@ -286,8 +290,9 @@ class HindsightMemory(Star):
             return self._texts(event)("ended")
         if plugin is not self:
             return await plugin.use_tool(event, name, text)
+        text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        return await self._parts.tools.answer(name, caller, self._clean(event, text))
+        return await self._parts.tools.answer(name, caller, text)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
@@ -298,6 +303,7 @@ class HindsightMemory(Star):
         if isinstance(scope, Skip):
             self._refuse(event, scope)
             return None
+        await self._parts.people.meet(scope, ids_of(event))
         message = self._reader(event, scope).message(self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         if self._parts.importer:
@@ -348,8 +354,10 @@ class HindsightMemory(Star):
         reader = self._reader(event, scope)
         first = turn.message
         if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
-            first = replace(reader.message(first.at), began=first.began)
-        if answer := reader.clean(text or ""):
+            now = reader.message(first.at)
+            is_private = first.private_to_speaker or now.private_to_speaker
+            first = replace(now, began=first.began, private_to_speaker=is_private)
+        if answer := reader.said(text or ""):
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
             # The platform may have told the bot's name only after the question was read.
@@ -407,12 +415,10 @@ class HindsightMemory(Star):
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
     ) -> EventReader:
         """Reads an event, or a past message of its chat in the same way."""
-        hasher = self._state.hasher
-        assert hasher is not None  # a scope came from it
         return EventReader(
             past or event,
             scope,
-            hasher,
+            self._parts.people.roster(scope),
             self._texts(event),
             bot_name=self._bot_names.name(event),
             wake_prefix=self._provider_prefix(event),
@@ -443,6 +449,7 @@ class HindsightMemory(Star):
     ) -> EventReader:
         """Reads a past message of an event's chat like one that comes now."""
         await self._ask_bot_name(event)
+        await self._parts.people.meet(scope, ids_of(past))
         return self._reader(event, scope, past)
 
     def place(self, event: AstrMessageEvent, scope: Scope) -> Place:
@@ -469,9 +476,12 @@ class HindsightMemory(Star):
         name = next(_command_names(), COMMAND)
         return Texts(language, command=_wake_prefix(event, self._host_config(event)) + name)
 
-    def _clean(self, event: AstrMessageEvent, text: str) -> str:
+    async def _clean(self, event: AstrMessageEvent, text: str) -> str:
         scope = self._scope(event)
-        return self._reader(event, scope).clean(text) if isinstance(scope, Scope) else text
+        if not isinstance(scope, Scope):
+            return text
+        await self._parts.people.meet(scope, ids_of(event))
+        return self._reader(event, scope).clean(text)
 
     def _host_config(self, event: AstrMessageEvent) -> Any:
         return self.context.get_config(umo=event.unified_msg_origin)

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from .breaker import Breaker
+from .cleaning import as_said
 from .clock import Clock
+from .days import days_named
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
@@ -207,7 +209,7 @@ class ChatMemory:
             self.figures.repeated += 1
             return
         said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said = [*(one for one in said if one.text), Utterance(first.bot, answered_at, answer)]
+        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -242,7 +244,7 @@ class ChatMemory:
             by_bot: The bot says it, in answer to that person.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, text)
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -292,7 +294,7 @@ class ChatMemory:
         """
         assert self._client is not None
         found = await self._ask(self._client, scope, query, now)
-        ranked = rank(found, query, waiting=self._waiting(scope))
+        ranked = self._ranked(scope, found, query, now)
         return cut_memories(ranked, self._settings.recall.max_tokens)
 
     async def aclose(self) -> None:
@@ -349,6 +351,8 @@ class ChatMemory:
     ) -> list[RecalledMemory]:
         """One recall, and a second one with half the query where the server finds it too long."""
         recall = self._settings.recall
+        days = days_named(query, now.date())
+        options = RecallOptions(window=days.window(now.tzinfo) if days else None)
 
         async def ask(text: str) -> list[RecalledMemory]:
             memories = await client.recall(
@@ -357,13 +361,13 @@ class ChatMemory:
                 budget=recall.budget,
                 max_tokens=max(recall.max_tokens, ASKED_TOKENS),
                 query_timestamp=now.isoformat(timespec="seconds"),
-                options=RecallOptions(),
+                options=options,
                 deadline=deadline,
             )
             return [m for m in memories if not recall.min_score or _reaches(m, recall.min_score)]
 
         try:
-            return await ask(query)
+            return await ask(days.set_apart(query) if days else query)
         except QueryTooLongError:
             return await ask(halve_query(query))
 
@@ -371,11 +375,8 @@ class ChatMemory:
         self, report: RecallReport, message: Message, memories: list[RecalledMemory]
     ) -> RecallReport:
         speaker = message.speaker
-        ranked = rank(
-            memories,
-            report.query,
-            waiting=self._waiting(message.scope),
-            asker=speaker.pseudonym,
+        ranked = self._ranked(
+            message.scope, memories, report.query, message.at, asker=speaker.pseudonym
         )
         block = build_block(
             ranked,
@@ -392,6 +393,20 @@ class ChatMemory:
             lines=len(block.shown),
             left_out=block.left_out,
         )
+
+    def _ranked(
+        self,
+        scope: Scope,
+        memories: Sequence[RecalledMemory],
+        query: str,
+        now: datetime,
+        *,
+        asker: str = "",
+    ) -> list[RecalledMemory]:
+        """What the server found and what waits here, best first."""
+        days = days_named(query, now.date())
+        window = days.window(now.tzinfo) if days else None
+        return rank(memories, query, waiting=self._waiting(scope), asker=asker, window=window)
 
     def _keep(self, scope: Scope, report: RecallReport) -> None:
         self._skipped.pop(scope.chat, None)

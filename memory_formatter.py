@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
-from .cleaning import BLOCK_CLOSE, BLOCK_OPEN, is_instruction, neutralise, shorten
+from .cleaning import BLOCK_CLOSE, BLOCK_OPEN, neutralise, recalled, shorten
 from .hindsight_types import RecalledMemory
 from .texts import Texts
 from .tokens import estimate_tokens, fit
-from .transcript import Line, Speaker
+from .transcript import Line, Speaker, said_at
 
 MAX_MEMORY_CHARS = 360
 """A line has at most 400; the others are for whose words these are."""
@@ -36,8 +36,8 @@ MIN_CUT_TOKENS = 24.0
 MIN_LINE_TOKENS = 6.0
 """No memory is shorter, with its hyphen and line break."""
 
-_LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6}")
-_PSEUDONYM = re.compile(r"#[0-9a-f]{6}")
+_LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6,32}")
+_PSEUDONYM = re.compile(r"#[0-9a-f]{6,32}")
 _LINE_BREAK = 1.0
 
 
@@ -89,7 +89,7 @@ def build_block(
     if speaker:
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
     if profile:
-        overview = texts("block_profile", text=neutralise(profile))
+        overview = texts("block_profile", text=recalled(profile, texts))
         head.append(fit(overview, max_tokens * PROFILE_SHARE))
     room = max_tokens - estimate_tokens("\n".join([*head, BLOCK_CLOSE])) - _LINE_BREAK
     entries, left_out = _pack(memories, texts, timezone, room)
@@ -156,36 +156,28 @@ def _in_time(entries: Iterable[_Entry]) -> Iterable[str]:
 
 
 def memory_text(memory: RecalledMemory, texts: Texts) -> str:
-    """A memory as it may be shown: harmless, short, and with its speaker where that matters.
-
-    Returns:
-        The text, or an empty one for orders to the bot of which nobody knows who gave them.
-    """
+    """A memory as it may be shown: harmless, short, and with its speaker where that matters."""
+    who = memory.speakers[0] if len(memory.speakers) == 1 else ""
+    known = who if _PSEUDONYM.fullmatch(who) else ""
     lines = [Line(one) for one in memory.text.splitlines() if one.strip()]
-    said = " / ".join(filter(None, (_said(line) for line in lines)))
-    text = shorten(neutralise(said), MAX_MEMORY_CHARS)
-    if is_instruction(text) and not _LABEL.search(text):
-        who = memory.speakers[0] if len(memory.speakers) == 1 else ""
-        is_known = _PSEUDONYM.fullmatch(who)
-        return texts("block_said", name=who, text=text) if is_known else ""
+    said = " / ".join(filter(None, (_said(line, texts, known) for line in lines)))
+    text = shorten(said, MAX_MEMORY_CHARS)
     # A line of a chat begins with its speaker; a fact in other words does not tell.
-    told = memory.kind != "experience" or any(line.label for line in lines)
+    told = memory.kind != "experience" or not text or any(line.label for line in lines)
     return text if told else texts("block_by_assistant", text=text)
 
 
-def _said(line: Line) -> str:
+def _said(line: Line, texts: Texts, who: str) -> str:
     """Who said what, without the time, which its day tells."""
-    return f"{line.label}: {line.words}" if line.label else line.text
+    if line.label:
+        words = recalled(line.words, texts).replace(" / ", "／")  # which stands between lines
+        return f"{neutralise(line.label)}: {words}"
+    return recalled(line.text, texts, who)
 
 
 def has_label(text: str) -> bool:
     """Whether a text names a speaker by name and pseudonym."""
     return _LABEL.search(text) is not None
-
-
-def said_at(memory: RecalledMemory) -> datetime | None:
-    """When a memory was said: its own line tells, else its source's time; None if none does."""
-    return Line(memory.text).at or memory.mentioned_at
 
 
 def memory_date(memory: RecalledMemory, timezone: tzinfo | None) -> str:

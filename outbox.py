@@ -317,6 +317,11 @@ class Outbox:
         return _window(db, row)
 
     @_transaction
+    def take_back(self, db: sqlite3.Connection, window: Window) -> None:
+        """Takes a window out of the queue that the server will never have."""
+        self._remove(db, window.document_id)
+
+    @_transaction
     def drop_chat(self, db: sqlite3.Connection, erasure: Erasure) -> int:
         """Drops all windows of a chat, and notes what must vanish with what may have been sent.
 

@@ -51,7 +51,10 @@ def build_query(words: str, *, previous: str = "", quoted: str = "") -> str:
 
 
 def _trim(text: str) -> str:
-    return re.sub(r"\W+$", "", text)
+    end = len(text)
+    while end and not re.match(r"\w", text[end - 1]):
+        end -= 1
+    return text[:end]
 
 
 def halve_query(query: str) -> str:

@@ -13,16 +13,19 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from .hindsight_types import RecalledMemory
-from .transcript import Line
+from .transcript import Line, said_at
 
-FUSION = 60
+FUSION = 30
 """How little the first ranks of one order outweigh the others: 1 / (FUSION + rank)."""
-SERVER_WEIGHT = 0.5
+SERVER_WEIGHT = 0.4
 RERANKED_WEIGHT = 3.0
 SEMANTIC_WEIGHT = 1.0
-WORDS_WEIGHT = 1.0
+WORDS_WEIGHT = 0.8
+TIME_WEIGHT = 1.0
+"""That of what was said on a day that the query names, in the order of everything else."""
 PEOPLE_FACTOR = 1.1
 """How much what is said by or of the one who asks, or somebody the query names, is preferred."""
 
@@ -36,7 +39,12 @@ _RUN = re.compile(
 )
 """What is compared by pairs of characters, since no blank ends a word there, or by whole words."""
 _WORD = re.compile(r"[^\W_]+")
+_ENDINGS = ("ing", "ed", "es", "ly", "s", "e")
+MIN_STEM = 3
 _PSEUDONYM = re.compile(r"#[0-9a-f]{6,32}")
+
+
+Window = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Terms:
             if run.lastgroup == "pairs":
                 pairs.update(map("".join, itertools.pairwise(text)))
             else:
-                words.add(text)
+                words.add(_stem(text))
         return cls(frozenset(words), frozenset(pairs))
 
     def count(self, text: str) -> dict[str, int]:
@@ -69,7 +77,7 @@ class Terms:
         folded = _folded(text)
         found = {pair: folded.count(pair) for pair in self.pairs if pair in folded}
         if self.words:
-            for word in _WORD.findall(folded):
+            for word in map(_stem, _WORD.findall(folded)):
                 if word in self.words:
                     found[word] = found.get(word, 0) + 1
         return found
@@ -81,6 +89,7 @@ def rank(
     *,
     waiting: Sequence[RecalledMemory] = (),
     asker: str = "",
+    window: Window | None = None,
 ) -> list[RecalledMemory]:
     """Puts memories in the order in which they should be chosen, each once.
 
@@ -89,6 +98,7 @@ def rank(
         query: What was asked.
         waiting: What the server may not know yet; of these only what has words in common counts.
         asker: The pseudonym of who asks, or empty.
+        window: The time that the query names, first and last moment.
     """
     found = [*memories, *waiting]
     lines = [Line(memory.text) for memory in found]
@@ -114,8 +124,15 @@ def rank(
     for index, line in enumerate(lines):
         if line.pseudonym in people or not people.isdisjoint(_PSEUDONYM.findall(line.words)):
             scores[index] *= PEOPLE_FACTOR
-    order = sorted(range(len(found)), key=lambda index: -scores[index])
-    return _once([found[index] for index in order if scores[index]])
+    order = _best([score or None for score in scores])
+    named = [index for index in order if window and _is_within(said_at(found[index]), window)]
+    for place, index in enumerate(named):
+        scores[index] += TIME_WEIGHT / (FUSION + place)
+    return _once([found[index] for index in _best([score or None for score in scores])])
+
+
+def _is_within(at: datetime | None, window: Window) -> bool:
+    return at is not None and window[0] <= at <= window[1]
 
 
 def _people(lines: Iterable[Line], query: str, asker: str) -> set[str]:
@@ -176,6 +193,14 @@ def _best(scores: Sequence[float | None]) -> list[int]:
     """Indexes by falling score, without those that have none."""
     scored = [index for index, score in enumerate(scores) if score is not None]
     return sorted(scored, key=lambda index: -(scores[index] or 0.0))
+
+
+def _stem(word: str) -> str:
+    """An English word without its ending: what was painted is found by who paints."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) >= len(ending) + MIN_STEM:
+            return word.removesuffix(ending)
+    return word
 
 
 def _folded(text: str) -> str:

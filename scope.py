@@ -6,7 +6,6 @@ is an HMAC under the salt of this installation.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -38,6 +37,9 @@ channel, and nothing but the umo keeps a group apart from its members' private c
 
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
+
+SHORT_PSEUDONYM = 6
+"""Hex digits of a pseudonym, unless somebody else in the chat has the same."""
 
 NO_SENDER = frozenset({"", "unknown", "None"})
 """What adapters put where the platform told no sender (DingTalk and WeCom say `unknown`)."""
@@ -98,8 +100,10 @@ def is_listed(origin: Origin, chats: Collection[str]) -> bool:
         origin: Where a message comes from.
         chats: Group numbers, for private chats the person's number, or whole umos.
     """
-    ids = {origin.umo, origin.group_id if origin.kind == "group" else origin.sender_id} - {""}
-    return not ids.isdisjoint(chats)
+    ids = {origin.umo, origin.group_id if origin.kind == "group" else origin.sender_id}
+    if origin.platform == "telegram":  # `-1001234567890#77` is a topic of that group
+        ids |= {one.partition("#")[0] for one in ids}
+    return not (ids - {""}).isdisjoint(chats)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class Hasher:
     def digest(self, kind: str, value: str) -> str:
         """HMAC-SHA256 of a value of some kind, 32 hex digits."""
         message = f"{kind}\0{value}".encode("utf-8", "surrogatepass")
-        return hmac.new(self._salt, message, hashlib.sha256).hexdigest()[:32]
+        return hmac.digest(self._salt, message, "sha256").hex()[:32]
 
     @property
     def fingerprint(self) -> str:
@@ -179,14 +183,19 @@ class Hasher:
         chat = self.digest("chat", "\n".join(tags))
         return Scope(kind, origin.platform, tags, chat, umo_bound)
 
-    def pseudonym(self, scope: Scope, person_id: str) -> str:
-        """`#` and six hex digits for a person, the same within a chat, another in each chat.
+    def person(self, scope: Scope, person_id: str) -> str:
+        """The hash of a person in a chat, another in each chat; empty where it is nobody.
 
-        Hindsight's entities are bank-wide, so one pseudonym for all chats would link them.
+        Hindsight's entities are bank-wide, so one hash for all chats would link them.
         """
         if person_id in NO_SENDER:
-            return UNKNOWN_PERSON
-        return f"#{self.digest(f'person:{scope.chat}', person_id)[:6]}"
+            return ""
+        return self.digest(f"person:{scope.chat}", person_id)
+
+    def pseudonym(self, scope: Scope, person_id: str) -> str:
+        """`#` and six hex digits for a person, where nobody else in the chat has the same six."""
+        digest = self.person(scope, person_id)
+        return f"#{digest[:SHORT_PSEUDONYM]}" if digest else UNKNOWN_PERSON
 
 
 @dataclass(frozen=True)

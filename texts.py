@@ -101,6 +101,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "mark_forward": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_node": ("[转发的聊天记录]", "[forwarded messages]"),
     "mark_nodes": ("[转发的聊天记录]", "[forwarded messages]"),
+    "mark_reply_lost": ("[引用]", "[quoting]"),
     "mark_reply": ("[引用 {name}: {text}]", "[quoting {name}: {text}]"),
     "mark_key": ("[密钥已隐藏]", "[key removed]"),
     "mark_password": ("[密码已隐藏]", "[password removed]"),
@@ -323,7 +324,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Dify、Coze 等外部执行器不接收记忆（仍会保存）",
         "external runners such as Dify or Coze take no memories (turns are still stored)",
     ),
-    "erasing": ("正在清空本聊天的记忆", "this chat's memory is being erased"),
+    "erasing": ("正在删除本聊天的记忆", "memories of this chat are being erased"),
     "denied": ("设置里的名单排除了本聊天", "excluded by a list in the settings"),
     "paused": ("聊天暂停了记忆", "memory paused in this chat"),
     # The chat's profile.
@@ -518,6 +519,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "This memory stands on the lines below. All of them: /hindsight forget {number} all; "
         "only some: /hindsight forget {number} 1,2",
     ),
+    "forget_more": (
+        "它还来自另外 {number} 份聊天记录：先忘掉上面的，再用 /hindsight list 找到它继续。",
+        "It stands on {number} more documents: forget these lines first, then find it with "
+        "/hindsight list and go on.",
+    ),
     "forgotten": (
         "已忘掉 {lines} 行，并删除由它们得出的记忆：",
         "Forgot {lines} lines and what was concluded from them:",
@@ -627,6 +633,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "status_disconnected": ("连接：{problem}", "Connection: {problem}"),
     "status_chat": ("本聊天：{kind}，记忆{switch}", "This chat: {kind}, memory {switch}"),
+    "status_erasing": (
+        "正在删除本聊天的记忆，删完之前新的内容先留在本机",
+        "Memories of this chat are being erased; what is new waits here until that is done",
+    ),
     "kind_private": ("私聊", "private"),
     "kind_group": ("群聊", "group"),
     "default": ("默认值", "default"),

@@ -21,7 +21,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from .hindsight_types import RetainItem, StoredDocument
+from .hindsight_types import RecalledMemory, RetainItem, StoredDocument
 from .scope import Scope
 from .texts import Texts
 
@@ -252,6 +252,11 @@ class Document:
     document_id: str
     header: Header
     lines: TurnLines
+
+
+def said_at(memory: RecalledMemory) -> datetime | None:
+    """When a memory was said: its own line tells, else its source's time; None if none does."""
+    return Line(memory.text).at or memory.mentioned_at
 
 
 def new_document_id(chat: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.bot_names import BotNames
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
+from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.settings import PrivacySettings
 from astrbot_plugin_hindsight_memory.texts import Texts
 from support import HASHER, Clock, make_settings, scope_of
@@ -104,12 +105,14 @@ def reader_of(
     *,
     opted_out: Collection[str] = (),
     bot_names: BotNames | None = None,
+    roster: Roster | None = None,
     **privacy: bool,
 ) -> EventReader:
+    scope = scope_of(origin_of(event))
     return EventReader(
         event,
-        scope_of(origin_of(event)),
-        HASHER,
+        scope,
+        roster or Roster(HASHER, scope),
         Texts(language),
         bot_name=(bot_names or BotNames(Clock())).name(event),
         privacy=_privacy_settings(**privacy),

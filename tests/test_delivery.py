@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sqlite3
@@ -29,8 +30,9 @@ from astrbot_plugin_hindsight_memory.delivery import (
     Delivery,
 )
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Erasure, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
 from astrbot_plugin_hindsight_memory.outbox_file import VERSION
+from astrbot_plugin_hindsight_memory.wishes import Erasure
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
 A, B, C, D = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
@@ -866,10 +868,12 @@ class EraseTest(DeliveryCase):
     async def test_edited(self) -> None:
         await self.everywhere()
         await self.delivery.edit_chat(self.WISH, lambda lines: [lines[0]])
-        self.assertEqual(await self.delivery.edit_chat(self.WISH, list), 0)
+        edited = await self.delivery.edit_chat(self.WISH, list)
+        self.assertEqual(edited.waiting, 0)
         self.assertEqual({len(one.lines) for one in await self.delivery.waiting(A)}, {1})
         self.assertEqual({len(one.lines) for one in await self.delivery.waiting(B)}, {2})
-        self.assertEqual(await self.delivery.edit_chat(self.WISH, lambda _: []), 4)
+        edited = await self.delivery.edit_chat(self.WISH, lambda _: [])
+        self.assertEqual(edited.waiting, 4)
         self.assertEqual(await self.waiting(), [])
 
     async def test_dropped_while_a_commit_is_under_way(self) -> None:
@@ -1007,25 +1011,22 @@ class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""
 
     async def test_one_chat_waits(self) -> None:
-        await self.delivery.pause(A)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await self.all_steps()
-        await self.delivery.flush()
-        self.assertEqual(self.said(), ["b"])
-        self.delivery.resume(A)
-        self.delivery.resume(C)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await self.all_steps()
+            await self.delivery.flush()
+            self.assertEqual(self.said(), ["b"])
         await self.all_steps()
         self.assertEqual(self.said(), ["b", "a"])
 
     async def test_running_delivery_goes_on_at_once(self) -> None:
-        await self.delivery.pause(A)
         running = asyncio.create_task(self.delivery.run())
         self.addCleanup(running.cancel)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await until(lambda: self.said() == ["b"])
-        self.delivery.resume(A)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await until(lambda: self.said() == ["b"])
         await until(lambda: self.said() == ["b", "a"])
 
     async def test_request_under_way_is_called_back(self) -> None:
@@ -1033,8 +1034,8 @@ class PauseTest(DeliveryCase):
         await self.add("a")
         await self.delivery.step()
         await until(lambda: self.server.waiting)
-        await self.delivery.pause(A)
-        self.assertEqual(self.server.cancelled, 1)
+        async with self.delivery.held(A):
+            self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
         self.assertEqual(len(await self.outbox.windows(A)), 1)
         self.assertEqual(self.log.records, [])
@@ -1045,7 +1046,6 @@ class PauseTest(DeliveryCase):
             async with self.delivery.held(A):
                 pass
             await self.all_steps()
-            self.assertTrue(self.delivery.is_paused(A))
             self.assertEqual(self.said(), [])
         await self.all_steps()
         self.assertEqual(self.said(), ["a"])
@@ -1064,7 +1064,6 @@ class PauseTest(DeliveryCase):
         await asyncio.sleep(0)
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
-        self.assertFalse(self.delivery.is_paused(A))
         self.server.gate.set()
         await self.all_steps()
         self.assertEqual(self.said(), ["a", "a"])
@@ -1075,12 +1074,13 @@ class PauseTest(DeliveryCase):
 
         async def slow(**named: Any) -> Any:
             window = await next_window(**named)
-            await self.delivery.pause(A)
+            await holding.enter_async_context(self.delivery.held(A))
             return window
 
-        with mock.patch.object(self.outbox, "next_window", slow):
-            await self.all_steps()
-        self.assertEqual(self.said(), [])
+        async with contextlib.AsyncExitStack() as holding:
+            with mock.patch.object(self.outbox, "next_window", slow):
+                await self.all_steps()
+            self.assertEqual(self.said(), [])
 
 
 class StoppingTest(DeliveryCase):

@@ -60,12 +60,14 @@ class PersonTest(unittest.TestCase):
 
     def test_id_that_is_nobodys_own(self) -> None:
         anonymous = SimpleNamespace(raw_message={"sub_type": "anonymous"})
+        webhook = SimpleNamespace(raw_message=SimpleNamespace(webhook_id=5))
         for name, changes in (
             ("none", {"sender_id": None}),
             ("empty", {"sender_id": ""}),
             ("unknown", {"sender_id": "unknown", "platform": "dingtalk"}),
             ("OneBot's anonymous members", {"sender_id": "80000000"}),
             ("anonymous under another id", {"message_obj": anonymous}),
+            ("Discord's webhooks", {"message_obj": webhook, "platform": "discord"}),
             ("Telegram's administrators", {"sender_id": "1087968824", "platform": "telegram"}),
             ("Telegram's channels", {"sender_id": "136817688", "platform": "telegram"}),
         ):

@@ -21,7 +21,11 @@ from astrbot_plugin_hindsight_memory.hindsight_client import (
     MAX_RECALLS,
     HindsightClient,
 )
-from astrbot_plugin_hindsight_memory.hindsight_http import MAX_RETRY_AFTER_SECONDS, VERSION
+from astrbot_plugin_hindsight_memory.hindsight_http import (
+    KEEPALIVE_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
+    VERSION,
+)
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     NO_OPTIONS,
     AccessRefusedError,
@@ -1048,6 +1052,9 @@ class ConnectionTest(ClientCase):
                 self.assertIsInstance(error, RetryLaterError)
                 self.assertEqual(error.reason, reason)
                 self.assertEqual(len(self.server.requests), 1)
+
+    def test_idle_connections_end_before_a_router_forgets_them(self) -> None:
+        self.assertTrue(60 < KEEPALIVE_SECONDS < 300)
 
     async def test_timeout_after_a_drop(self) -> None:
         error = await self.failure(httpx.ReadError("dropped"), httpx.ReadTimeout("slow"))

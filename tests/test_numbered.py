@@ -14,7 +14,7 @@ from support import ANN, NOW, group_origin, memory_of, scope_of
 
 
 def caller(**changes: Any) -> Caller:
-    values = {
+    values: dict[str, Any] = {
         "scope": scope_of(group_origin()),
         "texts": Texts("en"),
         "now": NOW,

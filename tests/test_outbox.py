@@ -24,14 +24,20 @@ from astrbot_plugin_hindsight_memory.outbox import (
     DATABASE_FILE,
     MAX_WINDOW_CHARS,
     UNREADABLE,
-    Erasure,
     Outbox,
     OutboxFigures,
     Window,
     outbox_exists,
 )
 from astrbot_plugin_hindsight_memory.outbox_file import VERSION, NewerFileError
-from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord, group_turns
+from astrbot_plugin_hindsight_memory.transcript import (
+    Document,
+    Header,
+    Line,
+    TurnRecord,
+    group_turns,
+)
+from astrbot_plugin_hindsight_memory.wishes import Edited, Erasure
 from support import Disk, turn_of
 
 AT = "2026-03-04T12:30:05+00:00"
@@ -218,30 +224,41 @@ class ChatTest(OutboxCase):
         self.assertEqual([words(w) for w in found], [["aside"], ["sealed"], ["open"]])
         self.assertEqual(await self.outbox.windows(C), [])
 
+    def stored(self) -> Document:
+        return Document(
+            "old", Header(("t",), "", "x", {}), (*self.lines("a", "b"), *self.lines("c"))
+        )
+
     async def test_replacement_and_note_are_one(self) -> None:
-        header = Header(("t",), "", "x", {})
-        turns = [self.lines("a", "b"), self.lines("c")]
-        self.assertTrue(await self.outbox.replace_document(WISH, "old", header, turns))
+        stored = self.stored()
+        edited = await self.outbox.replace_documents(WISH, without_b, [stored])
+        self.assertEqual(edited, Edited(lines=1, documents=1))
         window = await self.next()
         self.assertRegex(window.document_id, rf"\A{A[:24]}-{UUID}\Z")
-        self.assertEqual((window.header, window.turns), (header, tuple(turns)))
+        self.assertEqual(window.header, stored.header)
+        self.assertEqual([line.words for turn in window.turns for line in turn], ["a", "c"])
         self.assertEqual((await self.figures()).waiting, 1)
         self.assertEqual(await self.noted(), {"old"})
 
     async def test_replaced_once_only(self) -> None:
         """A second correction of what is noted already would store what stays twice."""
-        header = Header(("t",), "", "x", {})
-        for is_first in (True, False):
-            done = await self.outbox.replace_document(WISH, "old", header, [self.lines("a")])
-            self.assertEqual(done, is_first)
+        for number in (1, 0):
+            edited = await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+            self.assertEqual(edited.documents, number)
         self.assertEqual((await self.figures()).waiting, 1)
 
     async def test_nothing_replaces_what_is_erased_as_a_whole(self) -> None:
-        await self.outbox.note_erasure(dataclasses.replace(WISH, whole=True))
-        header = Header(("t",), "", "x", {})
-        self.assertTrue(await self.outbox.replace_document(WISH, "old", header, [self.lines("a")]))
+        await self.outbox.drop_chat(dataclasses.replace(WISH, whole=True))
+        edited = await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+        self.assertEqual(edited.documents, 1)
         self.assertEqual((await self.figures()).waiting, 0)
         self.assertEqual(await self.noted(), {"old"})
+
+    async def test_replacement_has_no_line_of_somebody_who_is_being_erased(self) -> None:
+        person = dataclasses.replace(WISH, people=("#0a0b0c",))
+        await self.outbox.edit_chat(person, list, ())
+        await self.outbox.replace_documents(WISH, without_b, [self.stored()])
+        self.assertEqual(await self.outbox.windows(A), [])
 
     async def test_dropped_chat(self) -> None:
         await self.three_windows()
@@ -266,7 +283,7 @@ class ChatTest(OutboxCase):
         def without_answers(lines: Sequence[Line]) -> list[Line]:
             return [line for line in lines if line.pseudonym and "open" not in line.text]
 
-        self.assertEqual(await self.outbox.edit_chat(WISH, without_answers), 4)
+        self.assertEqual(await self.outbox.edit_chat(WISH, without_answers, ()), Edited(waiting=4))
         self.assertEqual(await self.noted(), {one.document_id for one in before[:2]})
         after = await self.outbox.windows(A)
         self.assertEqual([words(window) for window in after], [["aside"], ["sealed"]])
@@ -282,7 +299,7 @@ class ChatTest(OutboxCase):
     async def test_edit_that_takes_nothing_changes_nothing(self) -> None:
         await self.three_windows()
         before = await self.outbox.windows(A)
-        self.assertEqual(await self.outbox.edit_chat(WISH, list), 0)
+        self.assertEqual(await self.outbox.edit_chat(WISH, list, ()), Edited())
         self.assertEqual(await self.outbox.windows(A), before)
         self.assertEqual(await self.outbox.erasures(), [])
 
@@ -293,9 +310,9 @@ class ChatTest(OutboxCase):
         before = await self.outbox.windows(A)
         disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
         for change in (
-            self.outbox.edit_chat(WISH, lambda lines: lines[:1]),
+            self.outbox.edit_chat(WISH, lambda lines: lines[:1], ()),
             self.outbox.drop_chat(WISH),
-            self.outbox.replace_document(WISH, "old", before[0].header, before[0].turns),
+            self.outbox.replace_documents(WISH, without_b, [self.stored()]),
         ):
             with self.assertRaises(sqlite3.Error):
                 await change
@@ -305,7 +322,9 @@ class ChatTest(OutboxCase):
     async def test_edited_open_window_is_added_to(self) -> None:
         await self.add("1", "2")
         (before,) = await self.outbox.windows(A)
-        await self.outbox.edit_chat(WISH, lambda lines: [x for x in lines if ": 1" not in x.text])
+        await self.outbox.edit_chat(
+            WISH, lambda lines: [x for x in lines if ": 1" not in x.text], ()
+        )
         # It was never sent: the delivery, which waits for its quiet, still knows it.
         self.assertEqual((await self.outbox.windows(A))[0].document_id, before.document_id)
         self.assertEqual(await self.add("3"), [True])
@@ -323,41 +342,68 @@ class ChatTest(OutboxCase):
             self.assertEqual(group_turns(lines), expected)
 
 
-class ErasureTest(OutboxCase):
-    """Wishes survive until they are done, each document for itself."""
+def without_b(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if line.words != "b"]
 
-    ERASURE = dataclasses.replace(WISH, documents=("d1", "d2"), whole=True)
+
+class ErasureTest(OutboxCase):
+    """Wishes survive until they are done."""
+
+    WHOLE = dataclasses.replace(WISH, documents=("d1", "d2"), whole=True)
+    PERSON = dataclasses.replace(WISH, chat=B, people=("#0a0b0c",))
 
     async def test_kept_over_a_restart_until_it_ends(self) -> None:
-        self.assertEqual(await self.outbox.erasures(), [])
-        await self.outbox.note_erasure(self.ERASURE)
-        other = dataclasses.replace(self.ERASURE, chat=B, documents=())
-        await self.outbox.note_erasure(other)
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.edit_chat(self.PERSON, list, ())
         again = self.open()
-        self.assertEqual(await again.erasures(), [self.ERASURE, other])
-        await again.end_documents(A, ["d1", "d2", "gone"])
-        self.assertEqual((await again.erasures())[0].documents, ())
-        await again.end_whole(A)
-        await again.end_whole("gone")
-        self.assertEqual(await self.outbox.erasures(), [other])
+        self.assertEqual(await again.erasures(), [self.WHOLE, self.PERSON])
+        await again.end_erasure(A)
+        self.assertEqual((await again.erasures())[0], dataclasses.replace(WISH, whole=True))
+        for chat in (A, B, "gone"):
+            await again.end_wish(chat)
+        self.assertEqual(await self.outbox.erasures(), [])
 
     async def test_what_is_noted_meanwhile_stays(self) -> None:
-        await self.outbox.note_erasure(self.ERASURE)
-        await self.outbox.note_erasure(dataclasses.replace(WISH, documents=("d2", "d3")))
-        await self.outbox.end_whole(A)
-        await self.outbox.end_documents(A, self.ERASURE.documents)
-        expected = dataclasses.replace(WISH, documents=("d3",))
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.note_documents(A, ["d2", "d3"])
+        await self.outbox.end_wish(A)
+        expected = dataclasses.replace(WISH, documents=("d1", "d2", "d3"))
         self.assertEqual(await self.outbox.erasures(), [expected])
+        await self.outbox.end_erasure(A)
+        self.assertEqual(await self.outbox.erasures(), [])
 
-    async def test_nothing_of_an_erased_chat_is_sent(self) -> None:
-        await self.add("1", urgent=True)
-        await self.add("2", chat=B, urgent=True)
-        await self.outbox.note_erasure(self.ERASURE)
-        self.assertEqual(words(await self.next()), ["2"])
-        self.assertTrue(await self.outbox.is_erasing(A))
-        self.assertFalse(await self.outbox.is_erasing(B))
-        await self.outbox.end_whole(A)
-        self.assertEqual(words(await self.next()), ["1"])
+    async def test_nothing_of_a_held_chat_is_sent(self) -> None:
+        await self.outbox.drop_chat(self.WHOLE)
+        await self.outbox.edit_chat(self.PERSON, list, ())
+        for chat in (A, B, C):
+            await self.add(chat[0], chat=chat, urgent=True)
+        self.assertEqual(words(await self.next()), [C[0]])
+        self.assertTrue(await self.outbox.held(A))
+        self.assertIsNone(await self.outbox.held(C))
+        await self.outbox.end_wish(A)
+        self.assertEqual(words(await self.next()), [A[0]])
+
+    async def test_what_began_before_is_not_stored_after(self) -> None:
+        await self.outbox.drop_chat(dataclasses.replace(WISH, whole=True, at=10.0))
+        await self.outbox.edit_chat(dataclasses.replace(self.PERSON, at=20.0), list, ())
+        before = [(A, 9.0), (B, 19.0)]
+        after = [(A, 11.0), (B, 21.0), (C, 9.0)]
+        turns = [dataclasses.replace(turn_of(c), began=at) for c, at in [*before, *after]]
+        added = await self.outbox.add(turns)
+        self.assertEqual(len(added), len(after))
+        self.assertEqual([await self.outbox.queue(turn) for turn in turns[:2]], [None, None])
+        someone = (Line(f"Ben#00000b ({AT}): x"), Line(f"Bot ({AT}): y"))
+        other = dataclasses.replace(turns[1], lines=someone)
+        self.assertEqual(len(await self.outbox.add([other])), 1)
+
+    async def test_times_of_an_earlier_boot_mean_nothing(self) -> None:
+        await self.outbox.cut_off(A, "", 500.0)
+        turn = dataclasses.replace(turn_of(A), began=100.0)
+        self.assertEqual(await self.outbox.add([turn]), [])
+        await self.outbox.aclose()
+        again = Outbox(self.folder, every_n_turns=5, now=lambda: 90.0)
+        self.addAsyncCleanup(again.aclose)
+        self.assertEqual(len(await again.add([turn])), 1)
 
 
 class CountsTest(OutboxCase):
@@ -803,7 +849,7 @@ class UnreadableTest(OutboxCase):
         await self.add("good", urgent=True)
         await self.spoil("header", "{")
         self.assertEqual([words(one) for one in await self.outbox.windows(A)], [["good"]])
-        await self.outbox.edit_chat(WISH, list)
+        await self.outbox.edit_chat(WISH, list, ())
         self.assertEqual(await self.drain(), ["good"])
         self.assertEqual((await self.figures()).aside, {})
 

@@ -44,8 +44,8 @@ thorough = hypothesis_settings(
     deadline=None,
 )
 LINE = re.compile(
-    r"[^\s#():<>](?:[^#():<>]*[^\s#():<>])?(?P<pseudonym>#[0-9a-f]{6})?"
-    r" \(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[+-]\d{2}:\d{2}(?: → [^#():<>]+#[0-9a-f]{6})?"
+    r"[^\s#():<>](?:[^#():<>]*[^\s#():<>])?(?P<pseudonym>#[0-9a-f]{6,32})?"
+    r" \(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[+-]\d{2}:\d{2}(?: → [^#():<>]+#[0-9a-f]{6,32})?"
     r"\): (?P<text>\S.*)"
 )
 ANY = st.text(st.characters(codec=None), max_size=12)
@@ -167,7 +167,20 @@ class Cast:
         )
         if raw.isdecimal():
             shapes += ("qq{}", "{}号")
+            raw = self.rng.choice([raw, raw, *self._digits(raw)])
         return self.rng.choice(shapes).format(raw)
+
+    @staticmethod
+    def _digits(raw: str) -> list[str]:
+        """A number in other digits, and with something between them."""
+        wide = "".join(chr(0xFF10 + int(digit)) for digit in raw)
+        return [
+            wide,
+            " ".join(raw),
+            f"{raw[:4]}-{raw[4:]}",
+            "\ufe00".join(raw),
+            f"&#{ord(raw[0])};{raw[1:]}",
+        ]
 
     def _apart(self, text: str) -> str:
         """Chinese or a space on both sides; a longer word or number would be another one."""
@@ -229,8 +242,10 @@ class TurnsTest(unittest.IsolatedAsyncioTestCase):
         sent = json.dumps(record, ensure_ascii=False) if record else ""
         sent += self.query(message)
         context = f"{event.__dict__!r}\n-> {sent}"
+        plain = re.sub(r"(?<=\d)[ -](?=\d)", "", unicodedata.normalize("NFKC", sent))
         for raw in [*cast.ids, event.unified_msg_origin]:
             self.assertNotIn(raw, sent, context)
+            self.assertNotIn(raw, plain, context)
         for secret in cast.secrets:
             self.assertNotIn(secret, sent, context)
         for line in record["content"].split("\n") if record else ():

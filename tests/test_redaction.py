@@ -6,7 +6,8 @@ import time
 import unittest
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.redaction import redact_contacts, redact_secrets
+from astrbot_plugin_hindsight_memory.draft import Draft
+from astrbot_plugin_hindsight_memory.redaction import RULES, hide
 from astrbot_plugin_hindsight_memory.texts import Texts
 
 ZH, EN = Texts("zh"), Texts("en")
@@ -72,6 +73,40 @@ AROUND = (
 )
 
 
+def hidden(text: str, texts: Texts, *kinds: str) -> str:
+    draft = Draft(" ".join(text.split()))
+    hide(draft, kinds, texts)
+    return draft.done()
+
+
+def redact_secrets(text: str, texts: Texts) -> str:
+    return hidden(text, texts, "secret", "number")
+
+
+def redact_contacts(text: str, texts: Texts) -> str:
+    return hidden(text, texts, "contact")
+
+
+class RulesTest(unittest.TestCase):
+    """Each rule's own examples, alone and with Chinese or quotation marks around them."""
+
+    def test_what_each_rule_hides(self) -> None:
+        for rule in RULES:
+            for text, secret in rule.hides:
+                with self.subTest(text, mark=rule.mark):
+                    self.assertIn(secret, text)
+                    found = hidden(f"看 {text} 吧", ZH, "secret", "number", "contact")
+                    self.assertNotIn(secret, found)
+                    self.assertIn(ZH(rule.mark), found)
+
+    def test_what_each_rule_keeps(self) -> None:
+        for rule in RULES:
+            for text in rule.keeps:
+                with self.subTest(text, mark=rule.mark):
+                    self.assertEqual(hidden(text, ZH, "secret", "number"), text)
+                    self.assertEqual(hidden(f"“{text}”", ZH, "secret", "number"), f"“{text}”")
+
+
 class SecretsTest(unittest.TestCase):
     def assert_hidden(self, secret: str, text: str) -> None:
         for texts in (ZH, EN):
@@ -85,7 +120,7 @@ class SecretsTest(unittest.TestCase):
                 with self.subTest(name, before=before):
                     self.assert_hidden(key, f"{before}{key}{after}")
                     redacted = redact_secrets(f"{before}{key}{after}", ZH)
-                    self.assertEqual(redacted, f"{before}[密钥已隐藏]{after}")
+                    self.assertEqual(redacted, " ".join(f"{before}[密钥已隐藏]{after}".split()))
 
     def test_numbers_with_anything_around_them(self) -> None:
         for numbers, mark in ((ID_CARDS, "[证件号已隐藏]"), (BANK_CARDS, "[卡号已隐藏]")):
@@ -93,7 +128,7 @@ class SecretsTest(unittest.TestCase):
                 for before, after in AROUND:
                     with self.subTest(number, before=before):
                         redacted = redact_secrets(f"{before}{number}{after}", ZH)
-                        self.assertEqual(redacted, f"{before}{mark}{after}")
+                        self.assertEqual(redacted, " ".join(f"{before}{mark}{after}".split()))
 
     def test_card_with_its_date_and_code(self) -> None:
         for after in (" 12/27", " 1227", " 123", " 12/27 123", "-123", " 12 27 123"):

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 from unittest import mock
@@ -146,6 +147,7 @@ class ListsTest(unittest.TestCase):
 
     def test_names_of_a_chat(self) -> None:
         group, private = group_origin("70001", "20001"), private_origin("20001")
+        topic = group_origin("-1001234567890#77", platform="telegram")
         for origin, names, expected in (
             (group, ["70001"], True),
             (group, ["bot:GroupMessage:70001"], True),
@@ -160,6 +162,11 @@ class ListsTest(unittest.TestCase):
             (private_origin("", umo="x"), ["", "x"], True),
             (private_origin("", umo="x"), [""], False),
             (group_origin(group_id=""), [""], False),
+            (topic, ["-1001234567890"], True),
+            (topic, ["-1001234567890#77"], True),
+            (topic, ["bot:GroupMessage:-1001234567890"], True),
+            (topic, ["-1001234567890#7", "-100123456789"], False),
+            (replace(topic, platform="slack"), ["-1001234567890"], False),
         ):
             with self.subTest(kind=origin.kind, names=names):
                 self.assertEqual(is_listed(origin, names), expected)

@@ -114,7 +114,7 @@ class Chat:
             messages.append(reader.message(self._later(values.get("after", STEP))))
         recall = memory.start_recall(messages[0])
         block = await recall if recall else ""
-        answer = readers[0].clean(turn["answer"])
+        answer = readers[0].said(turn["answer"])
         await memory.remember(messages, answer, self._later(STEP))
         return block
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -14,7 +15,7 @@ from astrbot_plugin_hindsight_memory import status as status_module
 from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
 from astrbot_plugin_hindsight_memory.memory import MemoryFigures
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
@@ -86,7 +87,7 @@ class StatusTest(CommandsCase):
 
     async def test_the_way_to_the_server(self) -> None:
         """What works all the same, but should be known, is told with its variable."""
-        for variable, value, key, more in (
+        table: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
             (
                 "http_proxy",
                 "http://127.0.0.1:7890",
@@ -94,7 +95,8 @@ class StatusTest(CommandsCase):
                 {"proxy": "http://127.0.0.1:7890"},
             ),
             ("http_proxy", "socks://127.0.0.1:7891", "proxy_unusable", {}),
-        ):
+        )
+        for variable, value, key, more in table:
             with mock.patch.dict(os.environ, {variable: value}):
                 self.client = self.bank.client(api_base="http://example.com")
             self.addAsyncCleanup(self.client.aclose)
@@ -188,6 +190,20 @@ class StatusTest(CommandsCase):
         self.disk.fault = sqlite3.SQLITE_FULL
         await self.delivery.add(turn_of())
         await self.expect_line("status_unsaved", unsaved=1, lost=0)
+
+    async def test_disk_that_hangs(self) -> None:
+        await self.delivery.add(turn_of())
+        self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.0))
+        reached, go_on = self.disk.stall()
+        await self.expect_line("disk")
+        self.assertTrue(await reached())
+        go_on()
+
+    async def test_file_of_a_later_version(self) -> None:
+        with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
+            db.execute("PRAGMA user_version = 99")
+        await self.delivery.add(turn_of())
+        await self.expect_line("newer_file")
 
     async def test_damaged_outbox(self) -> None:
         (self.folder / DATABASE_FILE).write_bytes(b"no database " * 500)

@@ -23,7 +23,8 @@ import plugin  # noqa: F401 - makes the plugin importable
 from astrbot_plugin_hindsight_memory.clock import Clock
 from astrbot_plugin_hindsight_memory.delivery import Delivery
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox
+from astrbot_plugin_hindsight_memory.outbox import Outbox
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord
 
 from bench.figures import p50, p95

@@ -29,6 +29,7 @@ from astrbot_plugin_hindsight_memory.scope import Hasher, Scope, ScopeState
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import Message
+from astrbot_plugin_hindsight_memory.wishes import Erasure
 from rig.running import Running
 
 from bench.dialogue import Chat, Question, Turn
@@ -153,7 +154,7 @@ class Player(Running):
             self._clock.now += PAUSE
         found = await self._recall(_message(chat, question.speaker, question.words, question.at))
         if before:
-            await self._outbox.drop_chat(scope.chat)
+            await self._outbox.drop_chat(Erasure(scope.chat, scope.tags, profile=""))
         return found
 
     async def _recall(self, message: Message) -> Block:

@@ -22,6 +22,7 @@ import plugin  # noqa: E402
 from astrbot_plugin_hindsight_memory.bot_names import BotNames  # noqa: E402
 from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
 from astrbot_plugin_hindsight_memory.memory import ChatMemory  # noqa: E402
+from astrbot_plugin_hindsight_memory.people import Roster  # noqa: E402
 from astrbot_plugin_hindsight_memory.query import build_query  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Scope, ScopeState, Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
@@ -96,7 +97,7 @@ async def see(shape: Shape, said: Said | None = None, *, isolated: bool = False)
     reader = EventReader(
         event,
         scope,
-        HASHER,
+        Roster(HASHER, scope),
         Texts("zh"),
         bot_name=BotNames(Clock()).name(event),
         privacy=make_settings().privacy,

@@ -207,6 +207,35 @@ class AskedAgainTest(HooksCase):
         await self.done(event)
         self.assertNotIn(ANSWER, "".join(await self.stored()))
 
+    async def test_what_was_said_while_opted_out_stays_unsaid(self) -> None:
+        await self.command("optout", BEN)
+        event = await self.waiting()
+        await self.request(event)
+        await self.command("optin", BEN)
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_follow_up_that_was_said_while_off_or_opted_out_stays_unsaid(self) -> None:
+        """The agent took it in all the same."""
+        for before, after, said in (
+            ("off", "on", "关着时说的话"),
+            ("optout", "optin", "退出时说的话"),
+            ("help", "help", "开着时说的话"),
+        ):
+            event = await self.waiting()
+            await self.request(event)
+            with mock.patch.object(main, "is_manager", lambda _: True):
+                await self.command(before, BEN)
+                await self.plugin.note_follow_up(await self.event(BEN, said))
+                await self.command(after, BEN)
+            told = SimpleNamespace(role="tool", content=said)
+            response = LLMResponse(role="assistant", completion_text=ANSWER)
+            await self.plugin.remember(event, run_of(told, answered()), response)
+            texts = "".join(await self.stored())
+            with self.subTest(said):
+                self.assertIn(ANSWER, texts)
+                self.assertEqual(said in texts, before == "help")
+
     async def test_somebody_who_is_named_has_opted_out_meanwhile(self) -> None:
         make = shapes.onebot("group", before=[shapes.at(BEN.sender)])
         with mock.patch.dict(shapes.PEOPLE, {BEN.sender: "小红"}):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import re
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 from rig.faults import DropResponse, Fault, Refuse, Status
 from rig.polling import PATIENCE, eventually
@@ -83,6 +87,47 @@ class DurabilityTest(StackTest):
         for number in range(6):
             await self.arrives_once(f"重载时发送{number}")
 
+    async def working(self, who: int, text: str) -> asyncio.Task[str]:
+        """Asks what takes the model long; the model is at work when this returns."""
+        self.model.clear()
+        onebot = self.bot.onebot
+        asking = asyncio.create_task(onebot.ask_private(who, f"SLEEP:15 SAY:{text}", timeout=120))
+
+        async def asked() -> bool:
+            return any(text in str(body) for body in self.model.requests)
+
+        await eventually(asked, 60, "the model is at work", 0.05)
+        return asking
+
+    async def test_reload_while_the_model_works(self) -> None:
+        asking = await self.working(33041, "重载时还在想")
+        await self.bot.dashboard.reload_plugin(PLUGIN)
+        self.assertFalse(asking.done(), "the reload waited for the model")
+        await self.say(33042, "旁人照常聊天")
+        self.assertFalse(asking.done(), "somebody else waited for the model")
+        await asking
+        for text in ("重载时还在想", "旁人照常聊天"):
+            await self.arrives_once(text)
+
+    async def test_answer_while_the_plugin_is_switched_off(self) -> None:
+        """Nobody takes the answer but the instance that is closed already."""
+        asking = await self.working(33043, "停用时才想好")
+        await self.bot.dashboard.enable_plugin(PLUGIN, False)
+        self.assertFalse(asking.done(), "the end waited for the model")
+        await asking
+        await eventually(self.left_files, PATIENCE, "what the closed instance leaves")
+        self.bot.kill()
+        await self.bot.start()
+        await self.bot.dashboard.enable_plugin(PLUGIN, True)
+        await self.arrives_once("停用时才想好")
+
+    async def test_reload_after_the_model_failed(self) -> None:
+        with contextlib.suppress(AssertionError):
+            await self.bot.onebot.ask_private(33044, "ERR400 模型出错了", timeout=60)
+        await self.bot.dashboard.reload_plugin(PLUGIN)
+        await self.say(33044, "出错之后的话")
+        await self.arrives_once("出错之后的话")
+
     async def test_hindsight_down_from_before_the_start(self) -> None:
         self.proxy.fault = Refuse()
         await self.bot.restart()
@@ -100,7 +145,8 @@ class DurabilityTest(StackTest):
         self.assertEqual(len(facts), 1)
 
     async def test_a_thousand_turns_under_every_trouble(self) -> None:
-        """Kills, reloads, lost answers, 429 and 500, while twenty people chat."""
+        """Kills, reloads, lost answers, 429 and 500, while twenty people chat on busy cores."""
+        self.keep_the_cores_busy()
         self.proxy.set_faults(
             *(
                 Fault(kind, match=is_retain, probability=0.07, seed=seed)
@@ -130,6 +176,12 @@ class DurabilityTest(StackTest):
         self.assertEqual(set(answered) - set(counts), set())
         self.assertEqual({text: n for text, n in counts.items() if n != 1}, {})
 
+    def keep_the_cores_busy(self) -> None:
+        for _ in range(os.cpu_count() or 1):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+
     async def answers(self, who: int, text: str) -> bool:
         """Whether the bot says something before a kill or a reload has taken the question along."""
         asking = asyncio.create_task(self.answer(who, text))
@@ -148,7 +200,12 @@ class DurabilityTest(StackTest):
         while (await self.bot.onebot.reply(target=("private", who))).text != text:
             pass
 
+    def left_files(self) -> list[Path]:
+        return list(self.bot.plugin_data_dir.glob("late-*.json"))
+
     def nothing_waits(self) -> bool:
+        if self.left_files():
+            return False
         database = self.bot.plugin_data_dir / "outbox.db"
         connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
         with contextlib.closing(connection):

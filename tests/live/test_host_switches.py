@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from rig.astrbot import PLUGIN
 from rig.dify import DifyStub
 from rig.model import memory_blocks
+from rig.polling import eventually
 from test_hosts import LINE, HostTest, Json
 
 
@@ -43,6 +44,43 @@ class SwitchedOffTest(HostTest):
         await onebot.ask_private(42101, "规则之后的话")
         await self.stored("规则之后的话")
         await self.not_stored("规则下的秘密")
+
+    async def test_session_rule_stops_the_tools_too(self) -> None:
+        before = self.bot.plugin_config()
+        await self.bot.dashboard.save_plugin_config(
+            PLUGIN, {**before, "tools": {"recall": True, "remember": True}}
+        )
+        self.addCleanup(
+            lambda: self._runner.run(self.bot.dashboard.save_plugin_config(PLUGIN, before))
+        )
+        umo = "onebot1:FriendMessage:42111"
+        await self.bot.dashboard.disable_plugin_in_session(umo, PLUGIN)
+
+        async def ask() -> None:
+            text = 'TOOL:hindsight_remember{"content": "规则不许记的秘密"}'
+            await self.bot.onebot.ask_private(42111, text, timeout=60)
+            await eventually(lambda: "停用了本插件" in str(self.model.requests), 60, "a refusal")
+
+        await self.assert_untouched(ask, "秘密")
+        await self.bot.dashboard.delete_session_rules(umo)
+        await self.not_stored("规则不许记的秘密")
+
+    async def test_command_by_the_name_on_astrbots_page(self) -> None:
+        onebot, name = self.bot.onebot, f"data.plugins.{PLUGIN}.main_hindsight"
+
+        async def rename(new: str, *aliases: str) -> None:
+            change = {"alias": new, "aliases": list(aliases)}
+            await self.bot.dashboard.call("PATCH", f"/commands/{name}", json=change)
+
+        self.addCleanup(lambda: self._runner.run(rename("hindsight")))
+        await rename("记忆", "mem")
+        for words in ("/记忆 help", "/mem help", "/MEM 帮助"):
+            answer = await onebot.ask_private(42112, words)
+            self.assertIn("/记忆 recall", answer)
+            self.assertNotIn("/hindsight", answer)
+        await self.bot.dashboard.reload_plugin(PLUGIN)
+        self.assertIn("/记忆 recall", await onebot.ask_private(42112, "/记忆 help"))
+        self.assertEqual([r for r in self.model.requests if "help" in str(r)], [])
 
     async def test_session_rule_in_the_web_chat(self) -> None:
         dashboard = self.bot.dashboard
