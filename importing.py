@@ -62,7 +62,7 @@ LATE_SECONDS = 900.0
 """A live line's time is when the bot came to it, at most so long after it was said."""
 REPEAT_SECONDS = 3600.0
 MIN_REPEATED_BYTES = 24
-BREATH = 20
+BREATH = 4
 """So many messages are read before others have their turn."""
 
 
@@ -399,6 +399,7 @@ def _is_repeated(turn: _Turn, said: dict[tuple[str, str], float]) -> bool:
 def _said_at(document: Document) -> float:
     """When the first line of a document was said (Unix seconds)."""
     times = [line.at.timestamp() for line in document.lines if line.at]
-    with contextlib.suppress(ValueError):
-        times.append(datetime.fromisoformat(document.header.timestamp).timestamp())
+    if not times:  # none of its lines tells
+        with contextlib.suppress(ValueError):
+            times.append(datetime.fromisoformat(document.header.timestamp).timestamp())
     return min(times, default=math.inf)
