@@ -13,6 +13,7 @@ from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_importing import Importing
 from .commands_operating import Operating
 from .commands_seeing import Seeing
 from .commands_switching import Switching
@@ -20,6 +21,7 @@ from .delivery import Delivery
 from .erasure import Eraser
 from .handover import Work
 from .hindsight_client import HindsightClient
+from .importing import Importer
 from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
@@ -46,6 +48,7 @@ class Parts:
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
+        importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
@@ -60,6 +63,7 @@ class Parts:
     memory: ChatMemory
     people: People
     status: Status
+    importer: Importer | None
     commands: Commands
     tools: ModelTools
     work: Work
@@ -123,6 +127,11 @@ def assemble(
     )
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
+    importer = (
+        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        if stored
+        else None
+    )
     memory = ChatMemory(
         settings,
         state,
@@ -152,6 +161,7 @@ def assemble(
         Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
         Switching(memory, state),
         Operating(delivery),
+        Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
     )
     commands = Commands(
         [command for one in sets for command in one.commands],
@@ -172,6 +182,7 @@ def assemble(
         memory,
         People(folder, state.hasher, logger),
         status,
+        importer,
         commands,
         tools,
         work,

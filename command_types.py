@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from .archive import Archive
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
+from .importing import Past
 from .scope import Scope, Skip
 from .texts import Texts
 from .transcript import Speaker
@@ -26,8 +27,9 @@ ALL_WORDS = frozenset({"all", "全部", "所有"})
 PersonKey = tuple[str, str]
 """A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
-Rights = Literal["all", "managers", "admins"]
-"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins."""
+Rights = Literal["all", "managers", "trusted", "admins"]
+"""Who may use a command: everybody; in a group those who may decide for it, whom a setting makes
+everybody; the bot's admins and in a group those who may decide for it; the bot's admins alone."""
 
 Needs = Literal["nothing", "stored", "memory"]
 """What a command needs: nothing, what is stored (also while the memory is off), or a memory that
@@ -61,6 +63,7 @@ class Caller:
         person_id: The platform's id, for the opt-out alone; empty where it is nobody's own.
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
+        past: What was said in the chat before, if AstrBot can tell.
     """
 
     scope: Scope | Skip
@@ -70,6 +73,7 @@ class Caller:
     person_id: str = field(repr=False)
     is_manager: bool
     is_admin: bool
+    past: Past | None = field(default=None, repr=False)
 
     @property
     def key(self) -> PersonKey:

@@ -66,6 +66,7 @@ NAMES = {
     "off": "关闭",
     "retry": "重试",
     "setup": "优化",
+    "import": "导入",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
