@@ -14,12 +14,14 @@ from typing import Literal, Protocol
 from .archive import Archive
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
-from .scope import Scope, Skip
+from .scope import Origin, Scope, Skip
 from .texts import Texts
 from .transcript import Speaker
 
 MAX_DIGITS = 9
 """A longer number is none that could be meant, and Python refuses to read a very long one."""
+
+NOWHERE = Origin("", "other", "", "", "")
 
 ALL_WORDS = frozenset({"all", "全部", "所有"})
 
@@ -61,6 +63,8 @@ class Caller:
         person_id: The platform's id, for the opt-out alone; empty where it is nobody's own.
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
+        place: Where, in the platform's own ids; for what they have been before.
+        typed: The whole command as it was typed, ids and all.
     """
 
     scope: Scope | Skip
@@ -70,12 +74,14 @@ class Caller:
     person_id: str = field(repr=False)
     is_manager: bool
     is_admin: bool
+    place: Origin = NOWHERE
+    typed: str = field(default="", repr=False)
 
     @property
     def key(self) -> PersonKey:
         """The person in this chat."""
         if isinstance(self.scope, Scope):
-            return self.scope.chat, self.speaker.pseudonym
+            return self.scope.room, self.speaker.pseudonym
         return self.scope, self.person_id
 
 
@@ -133,6 +139,7 @@ class Command:
         needs: What must be there.
         is_limited: So often a minute and person.
         is_personal: Concerns the lines of the caller, who must be somebody.
+        is_verbatim: The argument is taken as it was typed: it may be an id.
         working: What is said where it takes longer.
     """
 
@@ -145,6 +152,7 @@ class Command:
     needs: Needs = "nothing"
     is_limited: bool = False
     is_personal: bool = False
+    is_verbatim: bool = False
     working: str = "working"
 
 
