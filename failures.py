@@ -218,7 +218,7 @@ class FailureWatch:
             stored = await self._client.retained(operation.operation_id)
             tags = chat_tags(stored.tags) if stored else None
             if stored and tags and stored.document_id == operation.document_id:
-                chat = self._hasher.chat(tags)
+                chat = self._hasher.name(tags)
                 if stored.document_id.startswith(document_prefix(chat)):
                     return _Owned(operation, chat, read_document(stored, tags))
         return None
