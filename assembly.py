@@ -19,6 +19,7 @@ from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
+from .commands_testing import Testing
 from .delivery import Delivery
 from .erasure import Eraser
 from .failures import FailureWatch
@@ -33,6 +34,7 @@ from .people import People
 from .rate_limit import RateLimit
 from .rebinding import Rebinder
 from .scope import ScopeState
+from .selftest import SelfTest
 from .settings import Settings
 from .status import Status
 from .texts import Texts
@@ -179,6 +181,7 @@ def assemble(
         ),
         Switching(memory, state, bindings),
         Operating(delivery, failures),
+        Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
         Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
@@ -230,6 +233,14 @@ def _failures(
         clock=clock,
         logger=logger,
     )
+
+
+def _selftest(
+    stored: Stored | None, state: ScopeState, failures: FailureWatch | None, clock: Clock
+) -> SelfTest | None:
+    if stored is None or state.hasher is None or failures is None:
+        return None
+    return SelfTest(stored.client, state.hasher, stored.archive, stored.eraser, failures, clock)
 
 
 def _stored(

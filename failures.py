@@ -127,6 +127,7 @@ class FailureWatch:
         self._clock = clock
         self._logger = logger
         self._checked_at: float | None = None
+        self._stale: list[Operation] = []
         self.found = Failures()
 
     async def run(self) -> None:
@@ -138,12 +139,23 @@ class FailureWatch:
             await self._clock.sleep(LOOK_SECONDS)
 
     async def check(self) -> Failures:
-        """Looks for failures; raises HindsightError where the server does not tell them."""
+        """Looks for failures, and deletes the records of those that are none any more.
+
+        Raises:
+            HindsightError: The server does not tell them.
+        """
+        found = await self.look()
+        if self._stale:
+            await self._clear(self._stale)
+        return found
+
+    async def look(self) -> Failures:
+        """The same, but nothing is changed."""
         self._checked_at = self._clock.monotonic()
         failed = await self._client.operations(_FAILED, kind=RETAIN, most=MAX_FAILED)
         retains = [one for one in failed if _OWN_ID.fullmatch(one.document_id)]
-        gone = await self._clear_stored(retains[:MAX_STALE])
-        retains = [one for one in retains if one.document_id not in gone]
+        self._stale = await self._stored(retains[:MAX_STALE])
+        retains = [one for one in retains if one not in self._stale]
         facts = (await self._client.stats(refresh=True)).failed_consolidation
         if len(retains) > len(self.found.retains):
             reason = Texts("en")(retains[0].failure or "extraction_failed")
@@ -223,26 +235,22 @@ class FailureWatch:
                     return _Owned(operation, chat, read_document(stored, tags))
         return None
 
-    async def _clear_stored(self, failed: Sequence[Operation]) -> set[str]:
-        """Deletes records of failures whose document was stored by a later retain.
+    async def _stored(self, failed: Sequence[Operation]) -> list[Operation]:
+        """Those whose document was stored by a later retain.
 
-        The server keeps them for ever, and a retry would put the older text in the newer's place.
+        The server keeps their records for ever, and a retry would put the older text in the
+        newer's place.
         """
-        stale = [
+        return [
             one
             for one in failed
             if await self._client.document(one.document_id) and await self._owned(one)
         ]
-        return await self._clear(stale) if stale else set()
 
-    async def _clear(self, failed: Sequence[Operation]) -> set[str]:
-        """Deletes the records of failures with those above them; returns the documents' ids."""
+    async def _clear(self, failed: Sequence[Operation]) -> None:
+        """Deletes the records of failures with those above them."""
         ids = {one.document_id for one in failed}
-        records = await self._client.operations(_FAILED, most=MAX_FAILED)
-        cleared: set[str] = set()
-        for one in records:
+        for one in await self._client.operations(_FAILED, most=MAX_FAILED):
             if one.document_id in ids:
                 with contextlib.suppress(AccessRefusedError, RequestRejectedError):
                     await self._client.forget_operation(one.operation_id)
-                    cleared.add(one.document_id)
-        return cleared

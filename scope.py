@@ -232,9 +232,9 @@ class Hasher:
         """What stands for a persona on the disk, empty for the default one."""
         return self.digest("persona", name) if name else ""
 
-    def made_up(self, kind: ChatKind, name: str) -> Scope:
+    def made_up(self, kind: ChatKind) -> Scope:
         """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
-        whose, place = (self.digest(f"made up {one}", name) for one in ("owner", "place"))
+        whose, place = (self.digest(f"made up {one}", kind) for one in ("owner", "place"))
         owner = f"{'group' if kind == 'group' else 'sender'}:{whose}"
         tags = (f"scope:{kind}", f"platform:{MADE_UP}", owner, f"umo:{place}")
         chat = self.name(tags)

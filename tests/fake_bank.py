@@ -32,6 +32,7 @@ class FakeBank(FakeServer):
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
         secretive: Records do not tell what they hold.
         retries: Failed operations may be tried again.
+        used: Model calls and their tokens; None where nobody counts.
         unconcluded: How many facts concluding failed for.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
@@ -51,6 +52,7 @@ class FakeBank(FakeServer):
         self.secretive = False
         self.retries = True
         self.unconcluded = 0
+        self.used: tuple[int, int] | None = None
         self.config: dict[str, Any] = {}
         self.careless = False
         self.fault: Callable[[], Answer] | None = None
@@ -193,6 +195,9 @@ class FakeBank(FakeServer):
         return _found(gone, "Document")
 
     def _get_memories(self, request: httpx.Request, memory_id: str) -> Answer:
+        if memory_id == "list" and request.url.params.get("tags_match") == "exact":
+            untagged = {key: row for key, row in self.memories.items() if not row["tags"]}
+            return self._page(request, untagged)
         if memory_id == "list":
             return self._page(request, self.memories)
         return _found(self.memories.get(memory_id), "Memory")
@@ -249,6 +254,17 @@ class FakeBank(FakeServer):
         for key, entry in self.queue.items():
             self.records[key] = entry | {"status": "failed", "error": error}
         self.queue.clear()
+
+    def _get_observations(self, request: httpx.Request, rest: str) -> Answer:
+        tags = [m["tags"] for m in self.memories.values() if m["type"] == "observation"]
+        return reply(content={"scopes": [{"tags": one, "count": 1} for one in tags]})
+
+    def _get_llm_requests(self, request: httpx.Request, rest: str) -> Answer:
+        if self.used is None:
+            return reply(content={"buckets": []})
+        calls, tokens = self.used
+        bucket = {"total": calls, "tokens": {"input": tokens, "output": 0}}
+        return reply(content={"buckets": [bucket]})
 
     def _get_stats(self, request: httpx.Request, rest: str) -> Answer:
         return reply(content={"failed_consolidation": self.unconcluded})
