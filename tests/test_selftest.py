@@ -9,6 +9,7 @@ from typing import Any
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.scope import MADE_UP, Skip, chat_tags
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import new_document_id
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
 from support import reply, until
 
