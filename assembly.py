@@ -159,7 +159,7 @@ def assemble(
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
-        Switching(memory, state),
+        Switching(memory, state, outbox, clock),
         Operating(delivery),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
     )

@@ -260,6 +260,14 @@ def leave_out(db: sqlite3.Connection, chat: str, silence: Silence) -> None:
         )
 
 
+def end_silence(db: sqlite3.Connection, chat: str, now: float) -> None:
+    """Ends a silence of everybody whose end was not known."""
+    db.execute(
+        "UPDATE left_out SET until = ? WHERE chat = ? AND person = '' AND until = ?",
+        (now, chat, math.inf),
+    )
+
+
 def wiped(db: sqlite3.Connection, chat: str) -> None:
     """Notes that nothing of a chat's imports is there any more."""
     for (batch,) in db.execute("SELECT batch FROM batches WHERE chat = ?", (chat,)).fetchall():

@@ -500,6 +500,11 @@ class Outbox:
         batches.leave_out(db, chat, silence)
 
     @_transaction
+    def end_silence(self, db: sqlite3.Connection, chat: str, now: float) -> None:
+        """Ends a time that must not be imported, and whose end was not known."""
+        batches.end_silence(db, chat, now)
+
+    @_transaction
     def note_documents(
         self, db: sqlite3.Connection, chat: str, document_ids: Collection[str]
     ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .archive import Archive
+from .batches import Progress
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -267,10 +268,10 @@ class Status:
         """How far this chat's import is, while it is under way."""
         if not isinstance(scope, Scope):
             return []
-        try:
-            found = await self.outbox.import_progress(scope.chat)
-        except DISK_ERRORS:
-            return []
+        found: list[Progress] = []
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
+            async with asyncio.timeout(STATUS_SECONDS):
+                found = await self.outbox.import_progress(scope.chat)
         return [progress_text(texts, one) for one in found if one.phase == "running"]
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:

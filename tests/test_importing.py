@@ -564,6 +564,27 @@ class ErasedTest(ImportCase):
         await self.send()
         self.assertEqual(self.bank.documents, {})
 
+    async def test_what_was_said_while_off_paused_or_opted_out(self) -> None:
+        times = [one["time"] for one in self.past.entries or ()]
+        now = self.clock.wall
+        for change, back, kept in (
+            ("off", "on", 60),
+            ("pause 20", "", 60),
+            ("optout", "optin", 84),
+        ):
+            with self.subTest(change):
+                await self.asyncSetUp()
+                person: dict[str, Any] = {"speaker": self.ben, "person_id": "30002"}
+                self.clock.wall = times[40] - 1.0
+                await self.ask(change, **person)
+                self.clock.wall = times[80] - 1.0
+                if back:
+                    await self.ask(back, **person)
+                self.clock.wall = now
+                await self.run_import("import 5000 90d")
+                await self.send()
+                self.assertEqual(len(self.lines()), kept)
+
     async def test_forgotten_first_line_does_not_come_back(self) -> None:
         first = self.past.entries[40]["time"]  # type: ignore[index]
         moment = datetime.fromtimestamp(first, UTC).isoformat()
