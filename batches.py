@@ -281,7 +281,8 @@ def is_silent(lines: TurnLines, silences: Iterable[Silence]) -> bool:
     first = lines[0]
     at = first.at.timestamp() if first.at else 0.0
     speakers = {"", *(line.pseudonym or line.answered for line in lines)}
-    return any(s.person in speakers and s.since <= at < s.until for s in silences)
+    # A line tells whole seconds, and in doubt it is left out.
+    return any(s.person in speakers and s.since < at + 1.0 and at < s.until for s in silences)
 
 
 def _messages(db: sqlite3.Connection, chat: str) -> set[str]:
