@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from logging import Logger
 from pathlib import Path
 
 from .archive import Archive
+from .bindings import Bindings
 from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
 from .commands_importing import Importing
 from .commands_operating import Operating
+from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .delivery import Delivery
@@ -28,6 +30,7 @@ from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
 from .people import People
 from .rate_limit import RateLimit
+from .rebinding import Rebinder
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
@@ -41,6 +44,7 @@ class Parts:
 
     Attributes:
         state: Salt and switches.
+        bindings: Finds the memory of each message.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -56,6 +60,7 @@ class Parts:
     """
 
     state: ScopeState
+    bindings: Bindings
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -97,6 +102,7 @@ def assemble(
     client: HindsightClient | None = None,
     outbox: Outbox | None = None,
     jitter: Callable[[], float] = random.random,
+    running_bots: Callable[[], Collection[str]] = frozenset,
 ) -> Parts:
     """Wires the parts.
 
@@ -110,6 +116,7 @@ def assemble(
         client: Hindsight, else opened from the settings.
         outbox: The queue, else opened in the folder.
         jitter: Uniform in [0, 1).
+        running_bots: The ids of the bots that run.
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock, logger)
@@ -156,12 +163,19 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     lists, work = NumberedLists(), Work()
+    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    rebinder = None
+    if stored:
+        rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
-        Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
-        Switching(memory, state, outbox, clock),
+        Correcting(
+            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+        ),
+        Switching(memory, state, bindings, outbox, clock),
         Operating(delivery),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
+        Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
     commands = Commands(
         [command for one in sets for command in one.commands],
@@ -175,12 +189,13 @@ def assemble(
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
         state,
+        bindings,
         client,
         stored,
         outbox,
         delivery,
         memory,
-        People(folder, state.hasher, logger),
+        people,
         status,
         importer,
         commands,

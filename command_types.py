@@ -15,12 +15,14 @@ from .archive import Archive
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
 from .importing import Past
-from .scope import Scope, Skip
+from .scope import Origin, Scope, Skip
 from .texts import Texts
 from .transcript import Speaker
 
 MAX_DIGITS = 9
 """A longer number is none that could be meant, and Python refuses to read a very long one."""
+
+NOWHERE = Origin("", "other", "", "", "")
 
 ALL_WORDS = frozenset({"all", "全部", "所有"})
 
@@ -64,6 +66,8 @@ class Caller:
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
         past: What was said in the chat before, if AstrBot can tell.
+        place: Where, in the platform's own ids; for what they have been before.
+        typed: The whole command as it was typed, ids and all.
     """
 
     scope: Scope | Skip
@@ -74,12 +78,14 @@ class Caller:
     is_manager: bool
     is_admin: bool
     past: Past | None = field(default=None, repr=False)
+    place: Origin = NOWHERE
+    typed: str = field(default="", repr=False)
 
     @property
     def key(self) -> PersonKey:
         """The person in this chat."""
         if isinstance(self.scope, Scope):
-            return self.scope.chat, self.speaker.pseudonym
+            return self.scope.room, self.speaker.pseudonym
         return self.scope, self.person_id
 
 
@@ -137,6 +143,7 @@ class Command:
         needs: What must be there.
         is_limited: So often a minute and person.
         is_personal: Concerns the lines of the caller, who must be somebody.
+        is_verbatim: The argument is taken as it was typed: it may be an id.
         working: What is said where it takes longer.
     """
 
@@ -149,6 +156,7 @@ class Command:
     needs: Needs = "nothing"
     is_limited: bool = False
     is_personal: bool = False
+    is_verbatim: bool = False
     working: str = "working"
 
 

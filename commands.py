@@ -67,6 +67,8 @@ class Commands:
         """
         name, argument = first_word(words)
         command = self._find(name.lower())
+        if command and command.is_verbatim and caller.typed:
+            _, argument = first_word(caller.typed)
         work = self._answer(caller, command, argument) if command else self._unknown(caller, name)
         task = self._work.start(work, ended=caller.texts("ended"))
         try:

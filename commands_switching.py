@@ -8,6 +8,7 @@ import math
 from collections.abc import Awaitable, Sequence
 
 from .batches import Silence
+from .bindings import Bindings
 from .clock import Clock
 from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
 from .hindsight_types import HindsightError
@@ -27,13 +28,22 @@ class Switching:
     Args:
         memory: The recall and retain flow.
         state: Where the switches are.
+        bindings: Knows all memories of a chat.
         outbox: Notes of which times nothing may be imported later.
         clock: The time.
     """
 
-    def __init__(self, memory: ChatMemory, state: ScopeState, outbox: Outbox, clock: Clock) -> None:
+    def __init__(
+        self,
+        memory: ChatMemory,
+        state: ScopeState,
+        bindings: Bindings,
+        outbox: Outbox,
+        clock: Clock,
+    ) -> None:
         self._memory = memory
         self._state = state
+        self._bindings = bindings
         self._outbox = outbox
         self._clock = clock
 
@@ -62,15 +72,19 @@ class Switching:
         if argument and not everywhere:
             return texts("optout_usage")
         pseudonym = request.caller.speaker.pseudonym
-        await request.stored.eraser.cut_off(request.scope, pseudonym)
+        memories = self._bindings.memories(request.scope)
+        for one in memories:
+            await request.stored.eraser.cut_off(one, pseudonym)
         await self._opt(request, out=True, everywhere=everywhere)
         done = texts("opted_out_everywhere" if everywhere else "opted_out_here")
         try:
-            await request.stored.archive.delete_profile(request.scope)
+            for one in memories:
+                await request.stored.archive.delete_profile(one)
         except HindsightError as error:
             return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
         finally:
-            self._memory.forget_chat(request.scope)
+            for one in memories:
+                self._memory.forget_chat(one)
             if everywhere:
                 self._memory.forget_talk()
         return done
@@ -98,7 +112,8 @@ class Switching:
 
     async def _on(self, request: ChatRequest) -> str:
         await asyncio.to_thread(self._state.switch, request.scope, on=True)
-        await _written(self._outbox.end_silence(request.scope.chat, self._clock.unix()))
+        for one in self._bindings.memories(request.scope):
+            await _written(self._outbox.end_silence(one.chat, self._clock.unix()))
         return request.texts("switched_on")
 
     async def _off(self, request: ChatRequest) -> str:
@@ -110,7 +125,8 @@ class Switching:
 
     async def _leave_out(self, request: ChatRequest, silence: Silence) -> None:
         """Keeps what is said in a time from being imported later."""
-        await _written(self._outbox.leave_out(request.scope.chat, silence))
+        for one in self._bindings.memories(request.scope):
+            await _written(self._outbox.leave_out(one.chat, silence))
 
 
 async def _written(work: Awaitable[None]) -> None:

@@ -51,7 +51,7 @@ from .model_tools import ToolName, ToolSpec
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
-from .transcript import PLUGIN, Speaker
+from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
@@ -141,6 +141,7 @@ class HindsightMemory(Star):
             clock=self._clock,
             logger=logger,
             host=ASTRBOT_VERSION,
+            running_bots=lambda: {bot.meta().id for bot in context.platform_manager.get_insts()},
         )
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
@@ -288,9 +289,9 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
-            words = await self._clean(event, words)
-            caller = self._caller(event, self._scope(event))
-            async for answer in self._parts.commands.answer(caller, words):
+            cleaned = await self._clean(event, words)
+            caller = replace(self._caller(event, self._scope(event)), typed=words)
+            async for answer in self._parts.commands.answer(caller, cleaned):
                 yield answer
 
     async def use_tool(self, event: AstrMessageEvent, name: ToolName, text: str) -> str:
@@ -340,8 +341,10 @@ class HindsightMemory(Star):
                 turn.drop_recall()
                 self._refuse(event, admitted)
                 return None
-            if turn.recall and self._memory.is_outdated(turn.message):
+            is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
+            if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
+                turn.message = await self._read_again(event, turn, admitted)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -361,18 +364,24 @@ class HindsightMemory(Star):
         scope = await self._admitted(event)
         if isinstance(scope, Skip):
             return
-        reader = self._reader(event, scope)
         first = turn.message
-        if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
-            now = reader.message(first.at)
-            is_private = first.private_to_speaker or now.private_to_speaker
-            first = replace(now, began=first.began, private_to_speaker=is_private)
+        if turn.switches is not self._state.switches or scope != first.scope:
+            first = await self._read_again(event, turn, scope)
+        reader = self._reader(event, scope)
         if answer := reader.said(text or ""):
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
+            joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
             await self._memory.remember([first, *joined], answer, self._clock.local())
+
+    async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
+        """A turn's message under what is switched, and bound, now."""
+        await self._parts.people.meet(scope, ids_of(event))
+        first, now = turn.message, self._reader(event, scope).message(turn.message.at)
+        is_private = first.private_to_speaker or now.private_to_speaker
+        return replace(now, began=first.began, private_to_speaker=is_private)
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -413,13 +422,13 @@ class HindsightMemory(Star):
         return scope if is_enabled else Skip.SESSION_RULE
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
-        hasher, origin = self._state.hasher, origin_of(event)
+        origin = origin_of(event)
         privacy = self._settings.privacy
         if is_listed(origin, privacy.deny_chats):
             return Skip.DENIED
         if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
             return Skip.DENIED
-        return hasher.scope(origin) if hasher else Skip.STATE_FAULT
+        return self._parts.bindings.scope(origin)
 
     def _reader(
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
@@ -452,6 +461,7 @@ class HindsightMemory(Star):
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
             past=past,
+            place=origin_of(event),
         )
 
     async def read_past(

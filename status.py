@@ -184,6 +184,8 @@ class Status:
             if used:
                 parts = [_shown(one, texts) for one in used]
                 yield texts(key, list=texts("list_separator").join(parts))
+        if not self.settings.recall.match_umo:
+            yield texts("status_match_umo")
 
     async def _connection_lines(self, client: HindsightClient, texts: Texts) -> list[str]:
         try:

@@ -387,7 +387,8 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "arg_ask": ("<问题>", "<question>"),
     "arg_forget": ("<序号 | 文字>", "<number | text>"),
     "arg_optout": ("[all]", "[all]"),
-    "arg_wipe": ("[确认码]", "[code]"),
+    "arg_wipe": ("[all] [确认码]", "[all] [code]"),
+    "arg_forgetme": ("[all]", "[all]"),
     "arg_pause": ("<分钟>", "<minutes>"),
     "arg_stats": ("[json]", "[json]"),
     "arg_import": (
@@ -788,5 +789,103 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "import_undone": (
         "已撤销这次导入（{windows} 份，{lines} 行），其他记忆没有动。",
         "This import is taken back ({windows} windows, {lines} lines); no other memory is touched.",
+    ),
+    # Chats and bots whose ids have changed.
+    "rebound": (
+        "这里的记忆已换绑给另一个聊天（管理员可用 /hindsight rebind undo 收回）",
+        "its memory is bound to another chat (admins can end that: /hindsight rebind undo)",
+    ),
+    "help_rebind": ("号码变了，找回以前的记忆", "an id has changed: get the old memory back"),
+    "arg_rebind": (
+        "<bot 旧ID | chat 旧会话ID | move | undo>",
+        "<bot old-id | chat old-session-id | move | undo>",
+    ),
+    "rebind_is_free": ("本聊天没有换绑。", "This chat is not bound to an older one."),
+    "rebind_is_bound": (
+        "本聊天用的是换绑来的记忆。/hindsight rebind undo 撤销。",
+        "This chat has the memory of an older one. /hindsight rebind undo ends that.",
+    ),
+    "rebind_usage": (
+        "AstrBot 里的机器人换了 ID：/hindsight rebind bot 旧ID\n"
+        "群号、账号或平台换了，只换本聊天：/hindsight rebind chat 旧会话ID（用 /sid 查看的那种）\n"
+        "都会先告诉你找到什么，再请你确认。",
+        "The bot has another ID in AstrBot: /hindsight rebind bot old-ID\n"
+        "Another group number, account or platform, this chat only: "
+        "/hindsight rebind chat old-session-ID (as /sid shows it)\n"
+        "Both first tell what is found, and then ask you to confirm.",
+    ),
+    "rebind_same": (
+        "这就是现在用的 ID，不用换绑。",
+        "That is the ID in use; there is nothing to bind.",
+    ),
+    "rebind_already": (
+        "已经换绑过了。先发送 /hindsight rebind undo 撤销。",
+        "That is bound already. Send /hindsight rebind undo first.",
+    ),
+    "rebind_other_kind": (
+        "私聊只能换绑到私聊，群聊只能换绑到群聊。",
+        "A private chat can only be bound to a private chat, a group only to a group.",
+    ),
+    "rebind_active": (
+        "旧的那个还在使用，或已经换绑给别人。两个聊天不能共用一份记忆，所以什么都没有改。",
+        "The old one is still in use, or bound to another. Two chats never share one memory, so "
+        "nothing was changed.",
+    ),
+    "rebind_found_bot": (
+        "启动后见过的 {chats} 个聊天里：旧 ID 下有 {older} 份聊天记录，新 ID 下有 {own} 份。"
+        "换绑后，这个机器人的所有聊天都用旧 ID 下的记忆、开关和退出名单，可以撤销。\n"
+        "确定的话请在 {seconds} 秒内发送：/hindsight rebind {code}",
+        "In the {chats} chats seen since the start there are {older} documents under the old ID "
+        "and {own} under the new one. All chats of this bot will have the memory, switches and "
+        "opt-outs of the old ID; this can be undone.\n"
+        "To confirm, send within {seconds} seconds: /hindsight rebind {code}",
+    ),
+    "rebind_found_chat": (
+        "旧会话有 {older} 份聊天记录，本聊天有 {own} 份。"
+        "换绑后，本聊天改用旧会话的记忆、开关和退出名单，可以撤销。\n"
+        "确定的话请在 {seconds} 秒内发送：/hindsight rebind {code}",
+        "The old session has {older} documents, this chat has {own}. This chat will have the "
+        "memory, switches and opt-outs of the old session; this can be undone.\n"
+        "To confirm, send within {seconds} seconds: /hindsight rebind {code}",
+    ),
+    "rebind_done": (
+        "已换绑，立即生效。/hindsight rebind undo 撤销。",
+        "Bound, from now on. /hindsight rebind undo ends it.",
+    ),
+    "rebind_undone_chat": ("已撤销本聊天的换绑。", "This chat is not bound any more."),
+    "rebind_undone_bot": ("已撤销这个机器人的换绑。", "This bot is not bound any more."),
+    "rebind_move": (
+        "这期间另存了 {number} 份聊天记录，现在看不到。要并到旧记忆里，请在 {seconds} 秒内发送："
+        "/hindsight rebind {code}（其中 # 后的编号不变，总结会重新生成）",
+        "{number} documents were stored meanwhile and are out of sight now. To add them to the "
+        "old memory, send within {seconds} seconds: /hindsight rebind {code} (numbers after # in "
+        "them stay as they are; conclusions are made anew)",
+    ),
+    "rebind_move_back": (
+        "有 {number} 份聊天记录是并过去的。要移回来，请在 {seconds} 秒内发送："
+        "/hindsight rebind {code}",
+        "{number} documents had been moved. To move them back, send within {seconds} seconds: "
+        "/hindsight rebind {code}",
+    ),
+    "rebind_nothing_to_move": ("没有要移动的聊天记录。", "There is nothing to move."),
+    "rebind_moved": ("已移动 {number} 份聊天记录。", "{number} documents moved."),
+    "rebind_waiting": (
+        "还有 {number} 份没有保存完，现在移不了；稍后发送 /hindsight rebind move。",
+        "{number} more are not stored yet and cannot be moved now; later send "
+        "/hindsight rebind move.",
+    ),
+    "rebind_move_later": (
+        "移动没有完成：{reason} 恢复后再发送 /hindsight rebind move。",
+        "Not everything could be moved: {reason} Send /hindsight rebind move when that is over.",
+    ),
+    "status_match_umo": (
+        "旧设置 recall.match_umo 是关的：这个版本对群聊仍然有效，下个版本删除。"
+        "请改用 /hindsight rebind。",
+        "The old setting recall.match_umo is off: it still works for groups in this version and "
+        "goes with the next. Use /hindsight rebind instead.",
+    ),
+    "forgetme_usage": (
+        "用法：/hindsight forgetme，或 /hindsight forgetme all（所有人格）。",
+        "Usage: /hindsight forgetme, or /hindsight forgetme all (every persona).",
     ),
 }

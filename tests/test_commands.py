@@ -67,13 +67,15 @@ NAMES = {
     "retry": "重试",
     "setup": "优化",
     "import": "导入",
+    "rebind": "换绑",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
-OF_ADMINS = ("retry", "setup", "setup apply", "stats json")
+OF_ADMINS = ("retry", "setup", "setup apply", "stats json", "rebind", "rebind undo")
 WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
 """What needs a memory that is switched on; the rest works on what is stored."""
 LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
+OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind"}
 UNDONE = Removed(is_done=False)
 OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
 WITH_MEMORY = (
@@ -245,7 +247,7 @@ class RightsTest(CommandsCase):
         await self.expect("setup", "needs_admins", is_manager=False)
 
     async def test_what_concerns_oneself_needs_nothing(self) -> None:
-        for name in NAMES.keys() - {"on", "off", "pause", "wipe", "export", "retry", "setup"}:
+        for name in NAMES.keys() - OTHERS_BUSINESS:
             for scope in (self.group, self.private):
                 with self.subTest(name=name, scope=str(scope)[:20]):
                     answer = await self.ask(f"{name} 茶", scope, is_manager=False)
@@ -1104,7 +1106,7 @@ class WipeTest(CommandsCase):
         wiping = asyncio.create_task(self.ask(f"wipe {code}"))
         await until(lambda: self.bank.waiting)
         recalling = asyncio.create_task(self.recall())
-        await until(lambda: self.bank.waiting == 2)
+        await until(lambda: self.bank.asked("POST", "memories/recall"))
         self.bank.gate.set()
         await recalling
         await wiping
