@@ -14,6 +14,7 @@ from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_importing import Importing
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
@@ -22,6 +23,7 @@ from .delivery import Delivery
 from .erasure import Eraser
 from .handover import Work
 from .hindsight_client import HindsightClient
+from .importing import Importer
 from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
@@ -41,7 +43,6 @@ class Parts:
     """The parts that are used from outside.
 
     Attributes:
-        settings: The settings.
         state: Salt and switches.
         bindings: Finds the memory of each message.
         client: Hindsight, or None while the settings do not allow any request.
@@ -51,13 +52,13 @@ class Parts:
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
+        importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
         workers: The work in the background.
     """
 
-    settings: Settings
     state: ScopeState
     bindings: Bindings
     client: HindsightClient | None
@@ -67,6 +68,7 @@ class Parts:
     memory: ChatMemory
     people: People
     status: Status
+    importer: Importer | None
     commands: Commands
     tools: ModelTools
     work: Work
@@ -132,6 +134,11 @@ def assemble(
     )
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
+    importer = (
+        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        if stored
+        else None
+    )
     memory = ChatMemory(
         settings,
         state,
@@ -175,6 +182,7 @@ def assemble(
         ),
         Switching(memory, state, bindings),
         Operating(delivery),
+        Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
         Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
     commands = Commands(
@@ -189,7 +197,6 @@ def assemble(
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
-        settings,
         state,
         bindings,
         client,
@@ -199,6 +206,7 @@ def assemble(
         memory,
         people,
         status,
+        importer,
         commands,
         tools,
         work,

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from .archive import Archive
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
+from .importing import Past
 from .scope import Origin, Scope, Skip
 from .texts import Texts
 from .transcript import Speaker
@@ -28,8 +29,9 @@ ALL_WORDS = frozenset({"all", "全部", "所有"})
 PersonKey = tuple[str, str]
 """A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
-Rights = Literal["all", "managers", "admins"]
-"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins."""
+Rights = Literal["all", "managers", "trusted", "admins"]
+"""Who may use a command: everybody; in a group those who may decide for it, whom a setting makes
+everybody; the bot's admins and in a group those who may decide for it; the bot's admins alone."""
 
 Needs = Literal["nothing", "stored", "memory"]
 """What a command needs: nothing, what is stored (also while the memory is off), or a memory that
@@ -63,6 +65,7 @@ class Caller:
         person_id: The platform's id, for the opt-out alone; empty where it is nobody's own.
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
+        past: What was said in the chat before, if AstrBot can tell.
         place: Where, in the platform's own ids; for what they have been before.
         typed: The whole command as it was typed, ids and all.
     """
@@ -74,6 +77,7 @@ class Caller:
     person_id: str = field(repr=False)
     is_manager: bool
     is_admin: bool
+    past: Past | None = field(default=None, repr=False)
     place: Origin = NOWHERE
     typed: str = field(default="", repr=False)
 

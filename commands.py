@@ -136,6 +136,9 @@ class Commands:
     def _may(self, caller: Caller, command: Command) -> bool:
         if command.rights == "managers":
             return caller.is_manager or self._members_may_manage
+        if command.rights == "trusted":
+            is_group = isinstance(caller.scope, Scope) and caller.scope.kind == "group"
+            return caller.is_admin or (caller.is_manager and is_group)
         return command.rights == "all" or caller.is_admin
 
     async def _run(self, command: Command, request: Request) -> str:

@@ -145,20 +145,22 @@ class Correcting:
         self, request: ChatRequest, memory: RecalledMemory, *, number: str, choice: str
     ) -> str:
         texts = request.texts
-        lines = await request.stored.archive.source_lines(request.scope, memory)
+        lines, rest = await request.stored.archive.sources(request.scope, memory)
         if not lines:
             return texts("forget_no_source")
         chosen = _chosen(lines, choice)
         if not chosen:
             shown = [f"{n}) {neutralise(line.text)}" for n, line in enumerate(lines, start=1)]
-            return "\n".join([texts("forget_lines", number=number), *shown])
+            more = [texts("forget_more", number=rest)] if rest else []
+            return "\n".join([texts("forget_lines", number=number), *shown, *more])
         if not await self._may_forget(request, chosen):
             return texts("needs_managers")
         removed = await request.stored.eraser.remove_lines(request.scope, chosen)
         self._forgotten(request.scope)
         shown = [f"- {neutralise(line.text)}" for line in chosen]
         said = texts("forgotten", lines=removed.lines)
-        return "\n".join([said, *shown, *_still_to_do(texts, removed)])
+        more = [texts("forget_more", number=rest)] if rest else []
+        return "\n".join([said, *shown, *more, *_still_to_do(texts, removed)])
 
     async def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""

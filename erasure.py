@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .archive import Archive, SourceLine
+from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -181,6 +182,13 @@ class Eraser:
             except HindsightError as error:
                 return Removed(waiting=waiting, is_done=False, failure=error.reason)
 
+    async def end_import(self, scope: Scope, batch: int, phase: Phase) -> Removed:
+        """Drops what waits of an import and, where it is undone, deletes what it has brought."""
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope)
+            edited = await self._begin(scope, lambda: self._outbox.end_import(wish, batch, phase))
+            return await self._first_round(scope.chat, edited)
+
     async def cut_off(self, scope: Scope, pseudonym: str) -> None:
         """Keeps what a person has said, and is not answered yet, from being stored."""
         await self._outbox.cut_off(scope.chat, pseudonym, self._clock.monotonic())
@@ -207,6 +215,7 @@ class Eraser:
             people=people,
             whole=whole,
             at=self._clock.monotonic(),
+            said_before=self._clock.unix(),
         )
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:

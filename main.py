@@ -7,7 +7,15 @@ they stand and would not recognise `GreedyStr`.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +31,9 @@ from astrbot.core.agent.run_context import ContextWrapper
 from astrbot.core.agent.tool import FunctionTool
 from astrbot.core.astr_agent_context import AstrAgentContext
 from astrbot.core.config.default import VERSION as ASTRBOT_VERSION
-from astrbot.core.message.message_event_result import MessageEventResult
+from astrbot.core.message.message_event_result import MessageChain, MessageEventResult
 from astrbot.core.star.filter.command import CommandFilter, GreedyStr
+from astrbot.core.star.filter.command_group import CommandGroupFilter
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
 from astrbot.core.star.star_handler import star_handlers_registry
 
@@ -37,6 +46,7 @@ from .events import EventReader, ids_of, is_manager, locale_of, origin_of, perso
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
+from .history import PastEvent, Place
 from .model_tools import ToolName, ToolSpec
 from .personas import Personas
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
@@ -56,6 +66,10 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
+"""What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
+HISTORY_SECONDS = 20.0
+"""So long one page of a chat's past may take."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
@@ -153,6 +167,8 @@ class HindsightMemory(Star):
         if stored:
             self._parts.workers.start("eraser", stored.eraser.run)
         self._parts.workers.start("delivery", delivery.run)
+        if self._parts.importer:
+            self._parts.workers.start("import", self._parts.importer.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -232,6 +248,14 @@ class HindsightMemory(Star):
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
 
+    @filter.after_message_sent(desc=in_both("about_new"))
+    async def note_new_talk(self, event: AstrMessageEvent) -> None:
+        """Has sent what was said before a new conversation, which knows nothing of it."""
+        if self._is_running and any(map(event.get_extra, NEW_TALK_EXTRAS)):
+            scope = self._scope(event)
+            if isinstance(scope, Scope):
+                self._memory.hurry(scope)
+
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
@@ -300,6 +324,9 @@ class HindsightMemory(Star):
         await self._parts.people.meet(scope, ids_of(event))
         message = self._reader(event, scope).message(self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
+        if self._parts.importer:
+            past = ChatPast(self, event, scope)
+            self._parts.importer.met(scope.chat, message.texts, past.say)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
         if task := asyncio.current_task():  # the event's own, which ends when it has been answered
@@ -418,9 +445,12 @@ class HindsightMemory(Star):
             return Skip.DENIED
         return self._parts.bindings.scope(origin, event.get_extra(PERSONA_EXTRA) or "")
 
-    def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
+    def _reader(
+        self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
+    ) -> EventReader:
+        """Reads an event, or a past message of its chat in the same way."""
         return EventReader(
-            event,
+            past or event,
             scope,
             self._parts.people.roster(scope),
             self._texts(event),
@@ -433,7 +463,9 @@ class HindsightMemory(Star):
     def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:
         texts = self._texts(event)
         speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
+        past = None
         if isinstance(scope, Scope):
+            past = ChatPast(self, event, scope)
             speaker = self._reader(event, scope).message(self._clock.local()).speaker
         return Caller(
             scope=scope,
@@ -443,7 +475,35 @@ class HindsightMemory(Star):
             person_id=person_id_of(event),
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
+            past=past,
             place=origin_of(event),
+        )
+
+    async def read_past(
+        self, event: AstrMessageEvent, scope: Scope, past: PastEvent
+    ) -> EventReader:
+        """Reads a past message of an event's chat like one that comes now."""
+        await self._ask_bot_name(event)
+        await self._parts.people.meet(scope, ids_of(past))
+        return self._reader(event, scope, past)
+
+    def place(self, event: AstrMessageEvent, scope: Scope) -> Place:
+        """The chat of an event, for reading its past."""
+        config = self._host_config(event)
+        own = config["platform_settings"].get("friend_message_needs_wake_prefix")
+        return Place(
+            platform=str(event.get_platform_name()),
+            instance=str(event.get_platform_id()),
+            kind=scope.kind,
+            umo=str(event.unified_msg_origin),
+            session_id=str(event.session_id),
+            group_id=str(event.get_group_id() or ""),
+            self_id=str(event.get_self_id() or ""),
+            person_id=str(event.get_sender_id() or ""),
+            person_name=str(event.get_sender_name() or ""),
+            wake_prefixes=tuple(str(one) for one in config["wake_prefix"] if one),
+            needs_prefix=bool(own) and event.get_platform_name() != "webchat",
+            commands=frozenset(_all_command_names()),
         )
 
     def _texts(self, event: AstrMessageEvent) -> Texts:
@@ -486,6 +546,63 @@ class HindsightMemory(Star):
             logger.debug("the platform did not tell the bot's name", exc_info=True)
 
 
+class ChatPast:
+    """What AstrBot and the platform tell of what was said in an event's chat before.
+
+    Args:
+        plugin: The plugin.
+        event: The event.
+        scope: Its chat.
+    """
+
+    def __init__(self, plugin: HindsightMemory, event: AstrMessageEvent, scope: Scope) -> None:
+        self._plugin = plugin
+        self._event = event
+        self._scope = scope
+
+    @property
+    def host(self) -> "ChatPast":
+        """Who tells."""
+        return self
+
+    @property
+    def place(self) -> Place:
+        """The chat."""
+        return self._plugin.place(self._event, self._scope)
+
+    async def reader(self, event: PastEvent) -> EventReader:
+        """Reads a past message as a live one would be read."""
+        return await self._plugin.read_past(self._event, self._scope, event)
+
+    async def say(self, text: str) -> None:
+        """Says something in the chat, later; not every platform lets a bot begin."""
+        chain = MessageChain().message(text)
+        await self._told(self._plugin.context.send_message(self._event.unified_msg_origin, chain))
+
+    async def onebot(self, action: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """An answer of a OneBot platform."""
+        bot: Any = getattr(self._event, "bot", None)
+        return await self._told(bot.call_action(action, **params)) if bot else None
+
+    async def rows(self, platform_id: str, user_id: str, page: int) -> Sequence[Any] | None:
+        """A page of AstrBot's message history."""
+        manager = self._plugin.context.message_history_manager
+        return await self._told(manager.get(platform_id, user_id, page=page))
+
+    async def conversations(self, umo: str) -> Sequence[Any] | None:
+        """The chat's conversations with the model."""
+        manager = self._plugin.context.conversation_manager
+        return await self._told(manager.get_conversations(umo))
+
+    async def _told(self, answer: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                return await answer
+        except Exception:  # noqa: BLE001 - whatever the platform's client or the database raises
+            logger.debug("AstrBot or the platform did not answer", exc_info=True)
+            return None
+
+
 async def _warm(client: HindsightClient) -> None:
     """Opens the connection before the first message needs it, and says what is wrong."""
     try:
@@ -509,6 +626,16 @@ def _command_names() -> Iterator[str]:
     for one in handler.event_filters if handler else ():
         if isinstance(one, CommandFilter):
             yield from one.get_complete_command_names()
+
+
+def _all_command_names() -> Iterator[str]:
+    """What the commands of all plugins are called at present, without a prefix."""
+    for handler in star_handlers_registry:
+        for one in handler.event_filters:
+            if isinstance(one, CommandFilter | CommandGroupFilter):
+                yield from (
+                    " ".join(name.split()).lower() for name in one.get_complete_command_names()
+                )
 
 
 def _wake_prefix(event: AstrMessageEvent, cfg: Any) -> str:

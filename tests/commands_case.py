@@ -59,8 +59,10 @@ class CommandsCase(BankCase):
         self.bindings = parts.bindings
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
+        self.importer, self.people = parts.importer, parts.people
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
+        self.addAsyncCleanup(self.people.aclose)
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
         hasher = self.state.hasher

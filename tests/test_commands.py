@@ -35,7 +35,16 @@ from commands_case import (
     TEA,
     CommandsCase,
 )
-from support import ANN, private_origin, recall_results, reply, scope_of, turn_of, until
+from support import (
+    ANN,
+    NOW,
+    private_origin,
+    recall_results,
+    reply,
+    scope_of,
+    turn_of,
+    until,
+)
 
 NAMES = {
     "status": "状态",
@@ -57,6 +66,7 @@ NAMES = {
     "off": "关闭",
     "retry": "重试",
     "setup": "优化",
+    "import": "导入",
     "rebind": "换绑",
     "help": "帮助",
 }
@@ -531,6 +541,16 @@ class SeeingTest(CommandsCase):
         await self.expect("recall 茶", "recall_empty")
         for words in ("recall", "recall ?!", "回忆  "):
             await self.expect(words, "recall_usage")
+
+    async def test_whoever_reads_has_sent_what_was_said(self) -> None:
+        for number, words in enumerate(("recall 茶", "list", "ask 茶", "profile", "export")):
+            with self.subTest(words):
+                self.clock.now += 61
+                said = [self.message(f"我最喜欢喝的茶是第{number}种龙井")]
+                await self.memory.remember(said, "好的", NOW)
+                await self.answers(words)
+                await self.send()
+                self.assertIn(said[0].stored, "".join(self.bank.texts(self.scope())))
 
     async def test_list_by_page(self) -> None:
         for _ in range(PAGE_LINES + 2):

@@ -65,7 +65,11 @@ class Turns:
 
     def __init__(self) -> None:
         self.records: list[TurnRecord] = []
+        self.hurried: list[str] = []
         self.state = DeliveryState()
+
+    def hurry(self, chat: str) -> None:
+        self.hurried.append(chat)
 
     async def add(self, turn: TurnRecord) -> None:
         self.records.append(turn)

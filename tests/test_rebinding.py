@@ -344,7 +344,7 @@ class MoveTest(RebindCase):
         assert self.eraser
         memory = await self.archive.memory(self.new, f"{self.stored}.0")
         assert memory
-        lines = await self.archive.source_lines(self.new, memory)
+        lines, _ = await self.archive.sources(self.new, memory)
         self.bank.fail(reply(503), method="DELETE")
         await self.eraser.remove_lines(self.new, lines)
         await self.moved()

@@ -172,7 +172,7 @@ class ValuesTest(unittest.TestCase):
             (
                 SettingValue("language", "auto"),
                 SettingValue("retain.every_n_turns", 20),
-                SettingValue("retain.idle_seconds", 8),
+                SettingValue("retain.idle_seconds", 60),
             ),
         )
 
