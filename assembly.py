@@ -170,7 +170,15 @@ def assemble(
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(
-            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+            memory,
+            state,
+            delivery,
+            lists,
+            clock,
+            bindings,
+            people,
+            members_may_manage=may_manage,
+            separate_personas=settings.separate_personas,
         ),
         Switching(memory, state, bindings, outbox, clock),
         Operating(delivery),
@@ -185,6 +193,7 @@ def assemble(
         limit=limit,
         work=work,
         members_may_manage=may_manage,
+        separate_personas=settings.separate_personas,
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(

@@ -48,6 +48,7 @@ from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .history import PastEvent, Place
 from .model_tools import ToolName, ToolSpec
+from .personas import Personas
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
@@ -55,6 +56,7 @@ from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
+PERSONA_EXTRA = f"{PLUGIN}_persona"
 COMMAND = "hindsight"
 WORK_SECONDS = 3.0
 """So long an ending instance waits for commands and tools."""
@@ -146,6 +148,7 @@ class HindsightMemory(Star):
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
         self._bot_names = BotNames(self._clock)
+        self._personas = Personas(context)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakSet[Turn] = WeakSet()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
@@ -289,8 +292,10 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
+            await self._note_persona(event)
             cleaned = await self._clean(event, words)
-            caller = replace(self._caller(event, self._scope(event)), typed=words)
+            scope = await self._parts.bindings.meet(self._scope(event))
+            caller = replace(self._caller(event, scope), typed=words)
             async for answer in self._parts.commands.answer(caller, cleaned):
                 yield answer
 
@@ -301,6 +306,7 @@ class HindsightMemory(Star):
             return self._texts(event)("ended")
         if plugin is not self:
             return await plugin.use_tool(event, name, text)
+        await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
         return await self._parts.tools.answer(name, caller, text)
@@ -310,6 +316,7 @@ class HindsightMemory(Star):
         # What has passed one of our handlers was admitted by the session's rules just now.
         passed = event.get_extra("activated_handlers") or ()
         is_passed = any(handler.handler_module_path == __name__ for handler in passed)
+        await self._note_persona(event)
         scope = await self._admitted(event, is_passed=is_passed)
         if isinstance(scope, Skip):
             self._refuse(event, scope)
@@ -336,15 +343,18 @@ class HindsightMemory(Star):
             if turn:  # without the waiting hook this is a runner that drops our part (Dify, …)
                 self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
         elif turn := _turn_of(event):
+            await self._note_persona(event)
             admitted = await self._admitted(event)
             if isinstance(admitted, Skip):
                 turn.drop_recall()
                 self._refuse(event, admitted)
                 return None
-            is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
+            # Another persona answers after all, or the chat was bound to another memory.
+            is_elsewhere = admitted != turn.message.scope
+            if is_elsewhere:
+                turn.message = await self._read_again(event, turn, admitted)
             if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
-                turn.message = await self._read_again(event, turn, admitted)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -412,9 +422,14 @@ class HindsightMemory(Star):
 
     # --- Reading events -----------------------------------------------------------------------
 
+    async def _note_persona(self, event: AstrMessageEvent) -> None:
+        """Leaves on the event which persona answers it, where that makes a difference."""
+        if self._settings.separate_personas:
+            event.set_extra(PERSONA_EXTRA, await self._personas.in_force(event))
+
     async def _admitted(self, event: AstrMessageEvent, *, is_passed: bool = False) -> Scope | Skip:
         """The chat of an event, or why it has no memory now; AstrBot asks no rule for hooks."""
-        scope = self._memory.admit(self._scope(event))
+        scope = self._memory.admit(await self._parts.bindings.meet(self._scope(event)))
         umo = event.unified_msg_origin
         if isinstance(scope, Skip) or is_passed:
             return scope
@@ -428,7 +443,7 @@ class HindsightMemory(Star):
             return Skip.DENIED
         if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
             return Skip.DENIED
-        return self._parts.bindings.scope(origin)
+        return self._parts.bindings.scope(origin, event.get_extra(PERSONA_EXTRA) or "")
 
     def _reader(
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None

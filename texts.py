@@ -888,4 +888,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "用法：/hindsight forgetme，或 /hindsight forgetme all（所有人格）。",
         "Usage: /hindsight forgetme, or /hindsight forgetme all (every persona).",
     ),
+    # Personas with a memory of their own.
+    "persona_default": ("默认", "default"),
+    "persona": ("【人格：{name}】", "[Persona: {name}]"),
 }
