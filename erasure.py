@@ -15,13 +15,14 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .archive import Archive, SourceLine
 from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
+from .hindsight_bank import RETAIN
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -30,7 +31,7 @@ from .hindsight_types import (
     RequestRejectedError,
 )
 from .intake import DISK_ERRORS
-from .outbox import Outbox
+from .outbox import Edit, Outbox
 from .scope import Scope
 from .transcript import Document, Line, keep
 from .wishes import Edited, Erasure
@@ -143,18 +144,48 @@ class Eraser:
         Raises:
             HindsightError: The server did not answer before anything was changed.
         """
-        gone = {line.text for line in lines}
+        changed: dict[str, Line | None] = dict.fromkeys(line.text for line in lines)
+        return await self._edit_lines(scope, lines, functools.partial(_with_changes, changed))
+
+    async def _edit_lines(self, scope: Scope, lines: Sequence[SourceLine], edit: Edit) -> Removed:
+        """Edits the documents in which some lines stand; the profile goes."""
         async with self._archive.changing(scope.chat):
             ids = sorted({line.document_id for line in lines})
             found = [await self._archive.document(scope, one) for one in ids]
             documents = [document for document in found if document]
             if not documents:
                 return Removed()
-            edit = functools.partial(_without_lines, gone)
             edited = await self._begin(
                 scope, lambda: self._delivery.edit_chat(self._wish(scope), edit, documents)
             )
             return await self._first_round(scope.chat, edited)
+
+    async def correct(self, scope: Scope, lines: Sequence[SourceLine], words: str) -> Removed:
+        """Puts other words in the place of the first of some lines, and takes the others out.
+
+        Raises:
+            HindsightError: The server did not answer before anything was changed.
+        """
+        first = Line(lines[0].text)
+        new = first.saying(words)
+        gone: dict[str, Line | None] = {one.text: None for one in lines if one.text != new.text}
+        changed = gone | {first.text: new}
+        return await self._edit_lines(scope, lines, functools.partial(_with_changes, changed))
+
+    async def remove_documents(self, scope: Scope, document_ids: Collection[str]) -> Removed:
+        """Erases whole documents of a chat, stored or not, with the profile and their records."""
+        async with self._archive.changing(scope.chat):
+            wish = replace(self._wish(scope), documents=tuple(document_ids))
+            await self._begin(scope, lambda: self._outbox.wish(wish))
+            return await self._first_round(scope.chat, Edited(documents=len(document_ids)))
+
+    @contextlib.asynccontextmanager
+    async def passing(self, scope: Scope) -> AsyncIterator[None]:
+        """What is stored of a chat meanwhile vanishes afterwards, even if the bot is killed."""
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, whole=True)
+            await self._begin(scope, lambda: self._delivery.drop_chat(wish))
+            yield
 
     async def remove_person(self, scope: Scope, pseudonym: str) -> Removed:
         """Takes a person's lines, and the bot's answers to them, out of everything of a chat.
@@ -320,12 +351,19 @@ class Eraser:
         return done
 
     async def _rewrite(self, erasure: Erasure, stored: Sequence[str]) -> Edited:
-        """Queues what stays of stored documents in which somebody speaks who is to vanish."""
+        """Queues what stays of documents in which somebody speaks who is to vanish.
+
+        They are stored, or the server has failed on them and would store them when it is told to
+        try again: then they stand in its record.
+        """
         known = self._without_people.setdefault(erasure.chat, set(erasure.documents))
-        new = [one for one in stored if one not in known]
+        failed = await self._failed(erasure)
+        new = [one for one in (*stored, *failed) if one not in known]
         found: list[Document] = []
         for document_id in new:
             document = await self._archive.read(erasure.tags, document_id)
+            if document is None and document_id in failed:
+                document = await self._archive.read_record(erasure.tags, failed[document_id])
             if document and erasure.without_people(document.lines) != list(document.lines):
                 found.append(document)
         edited = Edited()
@@ -333,6 +371,15 @@ class Eraser:
             edited = await self._outbox.replace_documents(erasure, erasure.without_people, found)
         known.update(new)
         return edited
+
+    async def _failed(self, erasure: Erasure) -> dict[str, str]:
+        """Documents of the chat that the server has failed on, with their operations' ids."""
+        with contextlib.suppress(AccessRefusedError, RequestRejectedError):
+            failed = await self._client.operations("failed", kind=RETAIN)
+            return {
+                o.document_id: o.operation_id for o in failed if erasure.concerns(o.document_id)
+            }
+        return {}
 
     async def _working(self, erasure: Erasure) -> list[Operation] | None:
         """Retains in the server's queue that may write what is to vanish.
@@ -380,5 +427,7 @@ class Eraser:
 _FORBIDDEN = 403
 
 
-def _without_lines(gone: Collection[str], lines: Sequence[Line]) -> list[Line]:
-    return keep(lines, lambda line, _: line.text not in gone)
+def _with_changes(changed: Mapping[str, Line | None], lines: Sequence[Line]) -> list[Line]:
+    """Lines with others in the place of some, and without some."""
+    said = [changed.get(line.text) or line for line in lines]
+    return keep(said, lambda line, _: changed.get(line.text, line) is not None)

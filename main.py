@@ -166,6 +166,8 @@ class HindsightMemory(Star):
         await delivery.start()
         if stored:
             self._parts.workers.start("eraser", stored.eraser.run)
+        if self._parts.failures:
+            self._parts.workers.start("failures", self._parts.failures.run)
         self._parts.workers.start("delivery", delivery.run)
         if self._parts.importer:
             self._parts.workers.start("import", self._parts.importer.run)

@@ -340,6 +340,30 @@ class Outbox:
         return _window(db, row)
 
     @_transaction
+    def queue_again(self, db: sqlite3.Connection, chat: str, document: Document) -> bool:
+        """Queues a document that was sent, under its own id and another operation id.
+
+        Returns:
+            False where it waits already, or something of it is to be erased.
+        """
+        pending = next((one for one in wishes.pending(db) if one.chat == chat), None)
+        document_id = document.document_id
+        waits = "SELECT 1 FROM windows WHERE document_id = ?"
+        if db.execute(waits, (document_id,)).fetchone() or (
+            pending and pending.concerns(document_id)
+        ):
+            return False
+        ids = document_id, str(uuid.uuid4())
+        _insert_window(db, "sealed", chat, document.header, group_turns(document.lines), ids)
+        self._count_sealed(db, 1)
+        return True
+
+    @_transaction
+    def wish(self, db: sqlite3.Connection, erasure: Erasure) -> None:
+        """Notes what must vanish."""
+        wishes.note(db, erasure)
+
+    @_transaction
     def take_back(self, db: sqlite3.Connection, window: Window) -> None:
         """Takes a window out of the queue that the server will never have."""
         self._remove(db, window.document_id)

@@ -36,6 +36,17 @@ _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
 
+MADE_UP = "selftest"
+"""The platform of chats that are none."""
+
+_TAG_FORMS = (
+    r"scope:(?:private|group)",
+    r"platform:.+",
+    r"(?:sender|group):[0-9a-f]{32}",
+    r"umo:[0-9a-f]{32}",
+)
+"""The tags of a chat, in their order."""
+
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
 
@@ -152,6 +163,15 @@ class Scope:
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
 
 
+def chat_tags(tags: Collection[str]) -> Tags | None:
+    """The four tags of a chat in their order; None where these are not four of that form."""
+    found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
+    if len(tags) != len(_TAG_FORMS) or len(found) != len(_TAG_FORMS):
+        return None
+    scope, platform, owner, place = found
+    return scope, platform, owner, place
+
+
 class Hasher:
     """Keyed hashes of platform ids.
 
@@ -221,6 +241,14 @@ class Hasher:
     def persona_digest(self, name: str) -> str:
         """What stands for a persona on the disk, empty for the default one."""
         return self.digest("persona", name) if name else ""
+
+    def made_up(self, kind: ChatKind) -> Scope:
+        """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
+        whose, place = (self.digest(f"made up {one}", kind) for one in ("owner", "place"))
+        owner = f"{'group' if kind == 'group' else 'sender'}:{whose}"
+        tags = (f"scope:{kind}", f"platform:{MADE_UP}", owner, f"umo:{place}")
+        chat = self.name(tags)
+        return Scope(kind, MADE_UP, tags, chat, chat)
 
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.

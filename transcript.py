@@ -99,6 +99,10 @@ class Line:
         """What was said."""
         return self._part("words") if self._match else self.text
 
+    def saying(self, words: str) -> Line:
+        """The same line with other words; one that is none is said by nobody."""
+        return Line(f"{self.text.removesuffix(self.words)}{words}")
+
     @cached_property
     def _match(self) -> re.Match[str] | None:
         return _LINE.match(self.text)
