@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 DATABASE_FILE = "outbox.db"
-VERSION = 1
+VERSION = 2
 
 Connect = Callable[[Path], sqlite3.Connection]
 
@@ -52,12 +52,25 @@ CREATE TABLE erased_documents (
 CREATE TABLE erased_people (
     chat TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (chat, person)
 ) WITHOUT ROWID;
-CREATE VIEW held_chats AS
-    SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people;
 CREATE TABLE cutoffs (
     chat TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (chat, person)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
+"""
+_ADDED_IN_2 = """
+CREATE TABLE said (
+    message TEXT NOT NULL, line TEXT NOT NULL, chat TEXT NOT NULL, document_id TEXT NOT NULL,
+    at REAL NOT NULL, PRIMARY KEY (message, line)
+) WITHOUT ROWID;
+CREATE INDEX said_by_line ON said (line);
+CREATE INDEX said_by_time ON said (at);
+CREATE TABLE erased_lines (
+    chat TEXT NOT NULL, line TEXT NOT NULL, document_id TEXT NOT NULL, PRIMARY KEY (chat, line)
+) WITHOUT ROWID;
+DROP VIEW IF EXISTS held_chats;
+CREATE VIEW held_chats AS
+    SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people
+    UNION SELECT chat FROM erased_lines;
 """
 
 _SET_OLD_TABLES_BY = """
@@ -115,8 +128,11 @@ def prepare(db: sqlite3.Connection) -> None:
         raise NewerFileError(f"{DATABASE_FILE} was written by a later version of the plugin")
     if version == VERSION:
         return
-    row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
-    change = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
+    change = _ADDED_IN_2
+    if version == 0:
+        row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
+        change = _SCHEMA + _ADDED_IN_2
+        change = _SET_OLD_TABLES_BY + change + _COPY_OLD_TABLES if row else change
     db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {VERSION}; COMMIT;")
 
 
