@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .archive import Archive, SourceLine
+from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -69,6 +70,18 @@ class Removed:
     is_done: bool = True
     failure: str = ""
     is_unchecked: bool = False
+
+    def __add__(self, other: Removed) -> Removed:
+        """What both have done; it is done where both are."""
+        return Removed(
+            self.lines + other.lines,
+            self.documents + other.documents,
+            self.waiting + other.waiting,
+            self.unfinished + other.unfinished,
+            self.is_done and other.is_done,
+            self.failure or other.failure,
+            self.is_unchecked or other.is_unchecked,
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,7 @@ class Eraser:
         self._clock = clock
         self._wake = asyncio.Event()
         self._quiet_rounds: Counter[str] = Counter()
-        self._without_people: dict[str, set[str]] = {}
+        self._checked: dict[str, set[str]] = {}
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
         """Takes lines out of what is stored; the profile goes too, since it keeps its text.
@@ -152,9 +165,7 @@ class Eraser:
         """
         async with self._archive.changing(scope.chat):
             wish = self._wish(scope, people=(pseudonym,))
-            edited = await self._begin(
-                scope, lambda: self._delivery.edit_chat(wish, wish.staying)
-            )
+            edited = await self._begin(scope, lambda: self._delivery.edit_chat(wish, wish.staying))
             return await self._first_round(scope.chat, edited)
 
     async def wipe(self, scope: Scope) -> Removed:
@@ -185,6 +196,13 @@ class Eraser:
             scope, lambda: self._delivery.withdraw(self._wish(scope), message, self._clock.unix())
         )
 
+    async def end_import(self, scope: Scope, batch: int, phase: Phase) -> Removed:
+        """Drops what waits of an import and, where it is undone, deletes what it has brought."""
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope)
+            edited = await self._begin(scope, lambda: self._outbox.end_import(wish, batch, phase))
+            return await self._first_round(scope.chat, edited)
+
     async def cut_off(self, scope: Scope, pseudonym: str) -> None:
         """Keeps what a person has said, and is not answered yet, from being stored."""
         await self._outbox.cut_off(scope.chat, pseudonym, self._clock.monotonic())
@@ -211,11 +229,12 @@ class Eraser:
             people=people,
             whole=whole,
             at=self._clock.monotonic(),
+            said_before=self._clock.unix(),
         )
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
         """Puts a wish on disk; the background knows of it even if the caller is cancelled."""
-        self._without_people.pop(scope.chat, None)
+        self._checked.pop(scope.chat, None)
         self._quiet_rounds.pop(scope.chat, None)
         try:
             return await write()
@@ -269,7 +288,7 @@ class Eraser:
     async def _end_wish(self, chat: str, lines: Collection[str]) -> None:
         """Lets a chat be delivered again; an eye is kept on what may be written late."""
         await self._outbox.end_wish(chat, lines)
-        self._without_people.pop(chat, None)
+        self._checked.pop(chat, None)
         self._delivery.wake()
 
     async def _continue(self, chat: str) -> None:
@@ -301,6 +320,10 @@ class Eraser:
             edited = await self._rewrite(erasure, stored)
             erasure = await self._erasure(chat) or erasure
         gone = [one for one in stored if erasure.whole or one in erasure.documents]
+        if strange := [one for one in gone if not erasure.is_useless(one)]:
+            # Moved here from other ids: the server's records of them are known by nothing else.
+            await self._outbox.note_documents(chat, strange)
+            erasure = await self._erasure(chat) or erasure
         for document_id in gone:
             await self._client.delete_document(document_id)
         if gone or erasure.whole or not self._quiet_rounds[chat]:
@@ -313,7 +336,7 @@ class Eraser:
 
     async def _rewrite(self, erasure: Erasure, stored: Sequence[str]) -> Edited:
         """Queues what stays of stored documents in which something stands that is to vanish."""
-        known = self._without_people.setdefault(erasure.chat, set(erasure.documents))
+        known = self._checked.setdefault(erasure.chat, set(erasure.documents))
         new = [one for one in stored if one not in known and erasure.may_stand_in(one)]
         found: list[Document] = []
         for document_id in new:

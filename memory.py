@@ -233,6 +233,7 @@ class ChatMemory:
         at: datetime,
         *,
         by_bot: bool = False,
+        message: str = "",
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
@@ -243,9 +244,10 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
             by_bot: The bot says it, in answer to that person.
+            message: See `Message.key`.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts), message)
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -254,6 +256,10 @@ class ChatMemory:
             urgent=True,
             began=self._clock.monotonic(),
         )
+
+    def hurry(self, scope: Scope) -> None:
+        """Has what a chat has said sent at once: somebody reads, or begins anew."""
+        self._delivery.hurry(scope.chat)
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: the talk, the last recall, the profile.

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 DATABASE_FILE = "outbox.db"
-VERSION = 2
 
 Connect = Callable[[Path], sqlite3.Connection]
 
@@ -57,7 +56,28 @@ CREATE TABLE cutoffs (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
-_ADDED_IN_2 = """
+_ADDED = (
+    """
+CREATE TABLE batches (
+    batch INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat TEXT NOT NULL,
+    state TEXT NOT NULL,
+    windows INTEGER NOT NULL,
+    lines INTEGER NOT NULL
+);
+CREATE INDEX batches_by_chat ON batches (chat);
+CREATE TABLE batch_documents (document_id TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX batch_documents_by_batch ON batch_documents (batch);
+CREATE TABLE batch_messages (
+    chat TEXT NOT NULL, message TEXT NOT NULL, document_id TEXT NOT NULL,
+    PRIMARY KEY (chat, message)
+) WITHOUT ROWID;
+CREATE INDEX batch_messages_by_document ON batch_messages (document_id);
+CREATE TABLE stored_since (chat TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE left_out (chat TEXT NOT NULL, person TEXT NOT NULL, since REAL NOT NULL,
+    until REAL NOT NULL, PRIMARY KEY (chat, person, since)) WITHOUT ROWID;
+""",
+    """
 CREATE TABLE said (
     message TEXT NOT NULL, line TEXT NOT NULL, chat TEXT NOT NULL, document_id TEXT NOT NULL,
     at REAL NOT NULL, PRIMARY KEY (message, line)
@@ -71,7 +91,11 @@ DROP VIEW IF EXISTS held_chats;
 CREATE VIEW held_chats AS
     SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people
     UNION SELECT chat FROM erased_lines;
-"""
+""",
+)
+"""What each version after the first has added."""
+
+VERSION = 1 + len(_ADDED)
 
 _SET_OLD_TABLES_BY = """
 DROP INDEX windows_by_state;
@@ -128,11 +152,9 @@ def prepare(db: sqlite3.Connection) -> None:
         raise NewerFileError(f"{DATABASE_FILE} was written by a later version of the plugin")
     if version == VERSION:
         return
-    change = _ADDED_IN_2
-    if version == 0:
-        row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
-        change = _SCHEMA + _ADDED_IN_2
-        change = _SET_OLD_TABLES_BY + change + _COPY_OLD_TABLES if row else change
+    row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
+    first = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
+    change = "".join(_ADDED[version - 1 :] if version else (first, *_ADDED))
     db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {VERSION}; COMMIT;")
 
 

@@ -110,10 +110,10 @@ def withdraw(db: sqlite3.Connection, chat: str, message: str, at: float) -> dict
     Returns:
         The keys of its lines that are stored, and of the bot's answers, with their documents.
     """
-    of_it = "message = ? AND chat = ? AND line <> ?"
-    values = (message, chat, _MARK)
-    found = db.execute(f"SELECT line, document_id FROM said WHERE {of_it}", values).fetchall()
-    db.execute(f"DELETE FROM said WHERE {of_it}", values)
+    found = db.execute(
+        "DELETE FROM said WHERE message = ? AND chat = ? AND line <> ? RETURNING line, document_id",
+        (message, chat, _MARK),
+    ).fetchall()
     db.execute(
         "INSERT OR IGNORE INTO said (message, line, chat, document_id, at) VALUES (?, ?, ?, '', ?)",
         (message, _MARK, chat, at),
