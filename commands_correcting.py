@@ -113,7 +113,12 @@ class Correcting:
         if self._state.is_opted_out(request.scope, caller.person_id):
             return texts("remember_opted_out")
         record = self._memory.record(
-            request.scope, texts, caller.speaker, request.argument, caller.now
+            request.scope,
+            texts,
+            caller.speaker,
+            request.argument,
+            caller.now,
+            message=caller.message,
         )
         try:
             memories = await request.stored.archive.remember(request.scope, record)

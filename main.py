@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
@@ -42,14 +43,24 @@ from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller
-from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
+from .events import (
+    EventReader,
+    ids_of,
+    is_manager,
+    locale_of,
+    message_id_of,
+    origin_of,
+    person_id_of,
+    withdrawn_id_of,
+)
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .history import PastEvent, Place
+from .intake import DISK_ERRORS
 from .model_tools import ToolName, ToolSpec
 from .personas import Personas
-from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
+from .scope import UNKNOWN_PERSON, Origin, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
 from .transcript import PLUGIN, Message, Speaker
@@ -72,6 +83,10 @@ HISTORY_SECONDS = 20.0
 """So long one page of a chat's past may take."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
+
+WITHDRAW_TRIES = 600
+WITHDRAW_PAUSE_SECONDS = 1.0
+"""Between two tries while the disk fails."""
 
 ToolRun = Callable[[AstrMessageEvent, ToolName, str], Awaitable[str]]
 
@@ -127,6 +142,14 @@ class WokenInPrivateOrByName(filter.CustomFilter):
     def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
         """Tells what AstrBot has found out already."""
         return bool(event.is_at_or_wake_command)
+
+
+class TellsOfWithdrawal(filter.CustomFilter):
+    """Passes what tells that a message was withdrawn."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Looks only: what is to be done is done where session rules have been asked."""
+        return bool(withdrawn_id_of(event))
 
 
 class HindsightMemory(Star):
@@ -245,10 +268,19 @@ class HindsightMemory(Star):
         turn = self._working.get(event.unified_msg_origin)
         scope = self._memory.admit(self._scope(event))
         if turn and event.message_str and isinstance(scope, Scope):
-            message = self._reader(event, scope).message(self._clock.local())
+            message = self._message(event, scope, self._clock.local())
             is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
+
+    @filter.custom_filter(TellsOfWithdrawal)
+    @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_withdrawn"))
+    async def note_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Forgets a message that was withdrawn; nobody is told, and no other plugin is stopped."""
+        try:
+            await self._forget_withdrawn(event)
+        except Exception:  # noqa: BLE001 - it would stop the event for other plugins
+            logger.error("a withdrawn message could not be forgotten", exc_info=True)
 
     @filter.after_message_sent(desc=in_both("about_new"))
     async def note_new_talk(self, event: AstrMessageEvent) -> None:
@@ -324,7 +356,7 @@ class HindsightMemory(Star):
             self._refuse(event, scope)
             return None
         await self._parts.people.meet(scope, ids_of(event))
-        message = self._reader(event, scope).message(self._clock.local())
+        message = self._message(event, scope, self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
@@ -391,9 +423,41 @@ class HindsightMemory(Star):
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
         await self._parts.people.meet(scope, ids_of(event))
-        first, now = turn.message, self._reader(event, scope).message(turn.message.at)
+        first, now = turn.message, self._message(event, scope, turn.message.at)
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
+
+    async def _forget_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Has a message forgotten; where the disk fails, as soon as it does not.
+
+        What the bot itself has said is known by no id.
+        """
+        if origin_of(event).sender_id == str(event.get_self_id() or ""):
+            return
+        for _ in range(WITHDRAW_TRIES):
+            plugin = self._handover.successor() or self
+            try:
+                await plugin.withdraw(origin_of(event), withdrawn_id_of(event))
+            except DISK_ERRORS:
+                await self._clock.sleep(WITHDRAW_PAUSE_SECONDS)
+            else:
+                return
+        logger.error("the disk did not take for long that a message was withdrawn")
+
+    async def withdraw(self, origin: Origin, message_id: str) -> None:
+        """Takes a message, and the answer to it, out of all memories of its chat.
+
+        Raises:
+            sqlite3.Error, OSError: The disk failed.
+        """
+        scope, hasher = self._parts.bindings.resolve(origin), self._state.hasher
+        if hasher is None or isinstance(scope, Skip):
+            return
+        message = hasher.message(origin, message_id)
+        for memory in self._parts.bindings.memories(scope):
+            self._memory.forget_chat(memory)
+            if self._parts.stored:
+                await self._parts.stored.eraser.withdraw(memory, message)
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -447,6 +511,13 @@ class HindsightMemory(Star):
             return Skip.DENIED
         return self._parts.bindings.scope(origin, event.get_extra(PERSONA_EXTRA) or "")
 
+    def _message(self, event: AstrMessageEvent, scope: Scope, at: datetime) -> Message:
+        return replace(self._reader(event, scope).message(at), key=self._message_key(event))
+
+    def _message_key(self, event: AstrMessageEvent) -> str:
+        hasher = self._state.hasher
+        return hasher.message(origin_of(event), message_id_of(event)) if hasher else ""
+
     def _reader(
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
     ) -> EventReader:
@@ -479,6 +550,7 @@ class HindsightMemory(Star):
             is_admin=event.is_admin(),
             past=past,
             place=origin_of(event),
+            message=self._message_key(event),
         )
 
     async def read_past(

@@ -250,6 +250,11 @@ class Hasher:
         chat = self.name(tags)
         return Scope(kind, MADE_UP, tags, chat, chat)
 
+    def message(self, origin: Origin, message_id: str) -> str:
+        """What stands for a message, empty where the platform does not tell which it is."""
+        parts = (origin.umo, origin.sender_id, message_id)
+        return self.digest("message", "\n".join(parts)) if message_id else ""
+
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.
 

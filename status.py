@@ -263,6 +263,8 @@ class Status:
             )
         )
         lines += [f"- {texts(reason)} ×{n}" for reason, n in figures.aside.items()]
+        if figures.withdrawn:
+            lines.append(texts("status_withdrawn", number=figures.withdrawn))
         if figures.aside:
             lines.append(texts("status_retry"))
         if state.stopped:

@@ -65,6 +65,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "新对话开始时，把之前的话送去保存",
         "Has sent what was said before a new conversation",
     ),
+    "about_withdrawn": ("忘掉被撤回的消息", "Forgets messages that were withdrawn"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",
@@ -802,6 +803,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "待保存：{open} 轮未满一批，{waiting} 批等待发送，{aside} 批被拒绝，{dropped} 批已放弃",
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
+    ),
+    # Withdrawn messages.
+    "status_withdrawn": (
+        "撤回后忘掉的消息：{number} 条",
+        "Withdrawn messages that were forgotten: {number}",
     ),
     "status_retry": (
         "被拒绝的内容没有丢：管理员可用 /hindsight retry 重新发送。",
