@@ -219,9 +219,17 @@ def assemble(
             match_umo=settings.recall.match_umo,
         ),
         Correcting(
-            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+            memory,
+            state,
+            delivery,
+            lists,
+            clock,
+            bindings,
+            people,
+            members_may_manage=may_manage,
+            separate_personas=settings.separate_personas,
         ),
-        Switching(memory, state, bindings),
+        Switching(memory, state, bindings, outbox, clock),
         Operating(delivery, failures),
         Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
@@ -235,6 +243,7 @@ def assemble(
         limit=limit,
         work=work,
         members_may_manage=may_manage,
+        separate_personas=settings.separate_personas,
     )
     may_remember = settings.tools.remember and settings.retain.bot_answers
     offered = replace(settings.tools, remember=may_remember)

@@ -45,6 +45,7 @@ class Correcting:
         bindings: Knows all memories of a chat.
         people: Knows everybody's pseudonyms.
         members_may_manage: A setting.
+        separate_personas: A setting.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Correcting:
         people: People,
         *,
         members_may_manage: bool,
+        separate_personas: bool,
     ) -> None:
         self._memory = memory
         self._state = state
@@ -66,6 +68,7 @@ class Correcting:
         self._bindings = bindings
         self._people = people
         self._members_may_manage = members_may_manage
+        self._separate_personas = separate_personas
         self._codes: Codes[tuple[str, ...]] = Codes(clock)
 
     @property
@@ -110,7 +113,12 @@ class Correcting:
         if self._state.is_opted_out(request.scope, caller.person_id):
             return texts("remember_opted_out")
         record = self._memory.record(
-            request.scope, texts, caller.speaker, request.argument, caller.now
+            request.scope,
+            texts,
+            caller.speaker,
+            request.argument,
+            caller.now,
+            message=caller.message,
         )
         try:
             memories = await request.stored.archive.remember(request.scope, record)
@@ -240,8 +248,11 @@ class Correcting:
         return found
 
     def _covered(self, scope: Scope, *, everything: bool) -> list[Scope]:
-        """What is erased: the persona's memory or everybody's, wherever the chat has documents."""
-        if everything:
+        """What is erased: the persona's memory or everybody's, wherever the chat has documents.
+
+        Without the setting there is no persona in force, so what personas had goes too.
+        """
+        if everything or not self._separate_personas:
             return self._bindings.memories(scope)
         return [scope, *([scope.own] if scope.own else [])]
 
@@ -266,11 +277,14 @@ class Correcting:
             self._forgotten(scope)
         eraser = request.stored.eraser
         try:
-            all_removed = await asyncio.gather(*map(eraser.wipe, covered))
+            ended = await asyncio.gather(*map(eraser.wipe, covered), return_exceptions=True)
         finally:
             for scope in covered:
                 self._forgotten(scope)  # also what was recalled meanwhile
-        return sum(all_removed, start=Removed())
+        for one in ended:
+            if isinstance(one, BaseException):
+                raise one
+        return sum((one for one in ended if isinstance(one, Removed)), start=Removed())
 
 
 def _removed_text(texts: Texts, removed: Removed) -> str:

@@ -220,11 +220,12 @@ class ChatMemory:
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
-        reason = self._not_stored(turn)
+        is_wanted = not self.is_outdated(first)
+        reason = self._not_stored(turn, is_wanted=is_wanted)
         if reason:
             self._log_skip(first.scope, f"not stored, {reason}")
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
         if self._settings.retain.bot_answers:
             said.append(Utterance(first.bot, answered_at, answer))
         said = [one for one in said if one.text]
@@ -241,7 +242,7 @@ class ChatMemory:
             began=first.began,
         )
         await self._delivery.add(record)
-        if not self.is_outdated(first):
+        if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
 
     def record(
@@ -253,6 +254,7 @@ class ChatMemory:
         at: datetime,
         *,
         by_bot: bool = False,
+        message: str = "",
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
@@ -263,9 +265,10 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
             by_bot: The bot says it, in answer to that person.
+            message: See `Message.key`.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts), message)
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -296,7 +299,7 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
-    def _not_stored(self, turn: Sequence[Message]) -> str:
+    def _not_stored(self, turn: Sequence[Message], *, is_wanted: bool) -> str:
         """Why a turn is not stored, or empty; what is repeated is counted."""
         first = turn[0]
         admitted = self.admit(first.scope)
@@ -304,7 +307,7 @@ class ChatMemory:
             return admitted
         if first.private_to_speaker:
             return "opted_out"
-        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
+        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return "repeated"
         return ""

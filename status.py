@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .archive import Archive
+from .batches import Progress
 from .clock import Clock
 from .delivery import Delivery
 from .failures import Failures, FailureWatch
@@ -266,6 +267,8 @@ class Status:
             )
         )
         lines += [f"- {texts(reason)} ×{n}" for reason, n in figures.aside.items()]
+        if figures.withdrawn:
+            lines.append(texts("status_withdrawn", number=figures.withdrawn))
         if figures.aside:
             lines.append(texts("status_retry"))
         if state.stopped:
@@ -291,11 +294,10 @@ class Status:
         """How far this chat's import is, while it is under way."""
         if not isinstance(scope, Scope):
             return []
-        try:
+        found: list[Progress] = []
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
             async with asyncio.timeout(STATUS_SECONDS):
                 found = await self.outbox.import_progress(scope.chat)
-        except DISK_ERRORS:
-            return []
         return [progress_text(texts, one) for one in found if one.phase == "running"]
 
     def _retention_lines(self, texts: Texts) -> Iterable[str]:

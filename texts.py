@@ -65,6 +65,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "新对话开始时，把之前的话送去保存",
         "Has sent what was said before a new conversation",
     ),
+    "about_withdrawn": ("忘掉被撤回的消息", "Forgets messages that were withdrawn"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",
@@ -834,6 +835,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
     ),
+    # Withdrawn messages.
+    "status_withdrawn": (
+        "撤回后忘掉的消息：{number} 条",
+        "Withdrawn messages that were forgotten: {number}",
+    ),
     "status_retry": (
         "被拒绝的内容没有丢：管理员可用 /hindsight retry 重新发送。",
         "What was refused is kept; an admin can send it again with /hindsight retry.",
@@ -1060,4 +1066,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "用法：/hindsight forgetme，或 /hindsight forgetme all（所有人格）。",
         "Usage: /hindsight forgetme, or /hindsight forgetme all (every persona).",
     ),
+    # Personas with a memory of their own.
+    "persona_default": ("默认", "default"),
+    "persona": ("【人格：{name}】", "[Persona: {name}]"),
 }

@@ -15,7 +15,7 @@ import plugin  # noqa: F401
 import test_hindsight_client
 from astrbot_plugin_hindsight_memory import commands as commands_module
 from astrbot_plugin_hindsight_memory import commands_seeing, model_tools
-from astrbot_plugin_hindsight_memory.commands_correcting import CODE_SECONDS
+from astrbot_plugin_hindsight_memory.codes import CODE_SECONDS
 from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
 from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
 from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES

@@ -67,9 +67,7 @@ class LookTest(SelfTestCase):
         self.assertIn(f"✓ {ZH('self_test_skew_found', seconds=-3)}", await self.look())
 
     async def test_failures_change_nothing(self) -> None:
-        item: dict[str, Any] = {
-            "document_id": f"{self.scope().chat[:24]}-{'0' * 8}-0000-0000-0000-{'0' * 12}"
-        }
+        item: dict[str, Any] = {"document_id": new_document_id(self.scope().chat)}
         item |= {"content": TEA, "timestamp": "", "tags": list(self.scope().tags)}
         self.bank.records["f"] = {"status": "failed", "error": "x", "item": item}
         answer = await self.look()
