@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,7 +21,13 @@ from weakref import WeakValueDictionary
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
-from .hindsight_types import MemoryPage, RecalledMemory, RequestRejectedError, RetryLaterError
+from .hindsight_types import (
+    ListedDocument,
+    MemoryPage,
+    RecalledMemory,
+    RequestRejectedError,
+    RetryLaterError,
+)
 from .outbox import Outbox
 from .scope import Scope
 from .texts import Texts
@@ -30,6 +38,9 @@ from .transcript import (
     owners,
     read_document,
 )
+
+MAX_SOURCES = 5
+"""Each is a request; somebody waits for the answer, who can look at the rest afterwards."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +104,31 @@ class Archive:
         """The facts that a conclusion stands on; a fact stands on itself."""
         if memory.kind != "observation":
             return [memory]
-        whole = await self.memory(scope, memory.memory_id)
-        found = [await self.memory(scope, one) for one in (whole.sources if whole else ())]
-        return [one for one in found if one]
+        whole = memory if memory.sources else await self.memory(scope, memory.memory_id)
+        places = {one: number for number, one in enumerate(whole.sources if whole else ())}
+        found = await self._client.memories_by_id(scope.tags, places)
+        return sorted(found, key=lambda fact: places[fact.memory_id])
 
-    async def source_lines(self, scope: Scope, memory: RecalledMemory) -> list[SourceLine]:
-        """The stored lines that a memory stands on, those that say the most of it."""
-        lines: dict[tuple[str, int], SourceLine] = {}
+    async def sources(self, scope: Scope, memory: RecalledMemory) -> tuple[list[SourceLine], int]:
+        """The stored lines that a memory stands on, those that say the most of it.
+
+        Returns:
+            The lines, and how many documents were not looked at: no more than `MAX_SOURCES` are.
+        """
+        facts: dict[str, list[RecalledMemory]] = {}
         for fact in await self.basis(scope, memory):
-            document = await self.document(scope, fact.document_id)
-            if document is None:
-                continue
-            whose = owners(document.lines)
-            for index in _matching_lines(fact.text, document.lines):
-                lines[fact.document_id, index] = SourceLine(
-                    fact.document_id, index, document.lines[index].text, whose[index]
-                )
-        return list(lines.values())
+            facts.setdefault(fact.document_id, []).append(fact)
+        lines: list[SourceLine] = []
+        for document_id in list(facts)[:MAX_SOURCES]:
+            if document := await self.document(scope, document_id):
+                texts, whose = [line.text for line in document.lines], owners(document.lines)
+                found = {
+                    index: None
+                    for fact in facts[document_id]
+                    for index in _matching_lines(fact.text, document.lines)
+                }
+                lines += [SourceLine(document_id, n, texts[n], whose[n]) for n in found]
+        return lines, max(len(facts) - MAX_SOURCES, 0)
 
     async def export(self, scope: Scope, path: Path) -> tuple[int, int]:
         """Writes everything of a chat to a JSON Lines file, readable by its owner only.
@@ -207,6 +226,23 @@ class Archive:
             found += page
         return found
 
+    async def first_document(
+        self, scope: Scope, is_wanted: Callable[[str], bool]
+    ) -> Document | None:
+        """The document of a chat that begins before all others.
+
+        Args:
+            scope: The chat.
+            is_wanted: Takes the id of a document.
+        """
+        first: ListedDocument | None = None
+        offset = 0
+        while (page := await self._client.document_page(scope.tags, offset=offset)).length:
+            offset += page.length
+            wanted = (one for one in page.documents if is_wanted(one.document_id))
+            first = min((*wanted, *([first] if first else [])), key=_began, default=None)
+        return await self.document(scope, first.document_id) if first else None
+
     def lock(self, chat: str) -> asyncio.Lock:
         """Held by whoever changes what is stored of a chat."""
         return self._locks.setdefault(chat, asyncio.Lock())
@@ -214,12 +250,8 @@ class Archive:
     @contextlib.asynccontextmanager
     async def changing(self, chat: str) -> AsyncIterator[None]:
         """Meanwhile nothing else changes a chat's documents, and nothing of it is sent."""
-        async with self.lock(chat):
-            try:
-                await self._delivery.pause(chat)
-                yield
-            finally:
-                self._delivery.resume(chat)
+        async with self.lock(chat), self._delivery.held(chat):
+            yield
 
     async def _export_rows(self, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         for document_id in await self.document_ids(scope.tags):
@@ -247,6 +279,14 @@ class Archive:
         for waiting in await self._delivery.waiting(scope.chat):
             text = "\n".join(line.text for line in waiting.lines)
             yield {"type": "waiting", "timestamp": waiting.header.timestamp, "text": text}
+
+
+def _began(document: ListedDocument) -> float:
+    """When the first line of a document was said; one that does not tell is none of the first."""
+    try:
+        return datetime.fromisoformat(document.timestamp).timestamp()
+    except ValueError:
+        return math.inf
 
 
 def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from logging import Logger
 from pathlib import Path
 
 from .archive import Archive
+from .bindings import Bindings
 from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_importing import Importing
 from .commands_operating import Operating
+from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
 from .handover import Work
 from .hindsight_client import HindsightClient
+from .importing import Importer
 from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
 from .people import People
 from .rate_limit import RateLimit
+from .rebinding import Rebinder
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
@@ -39,6 +44,7 @@ class Parts:
 
     Attributes:
         state: Salt and switches.
+        bindings: Finds the memory of each message.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -46,6 +52,7 @@ class Parts:
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
+        importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
@@ -53,6 +60,7 @@ class Parts:
     """
 
     state: ScopeState
+    bindings: Bindings
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -60,6 +68,7 @@ class Parts:
     memory: ChatMemory
     people: People
     status: Status
+    importer: Importer | None
     commands: Commands
     tools: ModelTools
     work: Work
@@ -93,6 +102,7 @@ def assemble(
     client: HindsightClient | None = None,
     outbox: Outbox | None = None,
     jitter: Callable[[], float] = random.random,
+    running_bots: Callable[[], Collection[str]] = frozenset,
 ) -> Parts:
     """Wires the parts.
 
@@ -106,6 +116,7 @@ def assemble(
         client: Hindsight, else opened from the settings.
         outbox: The queue, else opened in the folder.
         jitter: Uniform in [0, 1).
+        running_bots: The ids of the bots that run.
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock, logger)
@@ -123,6 +134,11 @@ def assemble(
     )
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
+    importer = (
+        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        if stored
+        else None
+    )
     memory = ChatMemory(
         settings,
         state,
@@ -147,11 +163,19 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     lists, work = NumberedLists(), Work()
+    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    rebinder = None
+    if stored:
+        rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
-        Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
-        Switching(memory, state),
+        Correcting(
+            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+        ),
+        Switching(memory, state, bindings),
         Operating(delivery),
+        Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
+        Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
     commands = Commands(
         [command for one in sets for command in one.commands],
@@ -165,13 +189,15 @@ def assemble(
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
         state,
+        bindings,
         client,
         stored,
         outbox,
         delivery,
         memory,
-        People(folder, state.hasher, logger),
+        people,
         status,
+        importer,
         commands,
         tools,
         work,

@@ -67,6 +67,8 @@ class Commands:
         """
         name, argument = first_word(words)
         command = self._find(name.lower())
+        if command and command.is_verbatim and caller.typed:
+            _, argument = first_word(caller.typed)
         work = self._answer(caller, command, argument) if command else self._unknown(caller, name)
         task = self._work.start(work, ended=caller.texts("ended"))
         try:
@@ -102,6 +104,9 @@ class Commands:
     def _may(self, caller: Caller, command: Command) -> bool:
         if command.rights == "managers":
             return caller.is_manager or self._members_may_manage
+        if command.rights == "trusted":
+            is_group = isinstance(caller.scope, Scope) and caller.scope.kind == "group"
+            return caller.is_admin or (caller.is_manager and is_group)
         return command.rights == "all" or caller.is_admin
 
     async def _run(self, command: Command, request: Request) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
 from .archive import SourceLine
+from .bindings import Bindings
 from .cleaning import neutralise
 from .clock import Clock
+from .codes import CODE_SECONDS, Codes
 from .command_types import (
     ALL_WORDS,
     ChatRequest,
     Command,
-    PersonKey,
     first_word,
     whole_number,
 )
@@ -23,11 +24,9 @@ from .erasure import Removed
 from .hindsight_types import AccessRefusedError, RecalledMemory, RetryLaterError
 from .memory import ChatMemory
 from .numbered import NumberedLists, described
-from .recent import Recent
+from .people import People
 from .scope import Scope, ScopeState
 from .texts import Texts
-
-CODE_SECONDS = 60.0
 
 _CHOICE = re.compile(rf"(?:{'|'.join(ALL_WORDS)}|[0-9,，、\s]*)", re.IGNORECASE)
 """What may follow the number of a memory; anything else makes the whole a text."""
@@ -42,6 +41,8 @@ class Correcting:
         delivery: Takes what cannot be stored at once.
         lists: Which number means which memory.
         clock: The time.
+        bindings: Knows all memories of a chat.
+        people: Knows everybody's pseudonyms.
         members_may_manage: A setting.
     """
 
@@ -52,6 +53,8 @@ class Correcting:
         delivery: Delivery,
         lists: NumberedLists,
         clock: Clock,
+        bindings: Bindings,
+        people: People,
         *,
         members_may_manage: bool,
     ) -> None:
@@ -59,9 +62,10 @@ class Correcting:
         self._state = state
         self._delivery = delivery
         self._lists = lists
-        self._clock = clock
+        self._bindings = bindings
+        self._people = people
         self._members_may_manage = members_may_manage
-        self._codes: Recent[PersonKey, tuple[str, float]] = Recent()
+        self._codes: Codes[tuple[str, ...]] = Codes(clock)
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -80,6 +84,7 @@ class Correcting:
                 "forgetme",
                 "忘记我",
                 self._forgetme,
+                has_argument=True,
                 needs="stored",
                 is_limited=True,
                 is_personal=True,
@@ -137,54 +142,90 @@ class Correcting:
         self, request: ChatRequest, memory: RecalledMemory, *, number: str, choice: str
     ) -> str:
         texts = request.texts
-        lines = await request.stored.archive.source_lines(request.scope, memory)
+        lines, rest = await request.stored.archive.sources(request.scope, memory)
         if not lines:
             return texts("forget_no_source")
         chosen = _chosen(lines, choice)
         if not chosen:
             shown = [f"{n}) {neutralise(line.text)}" for n, line in enumerate(lines, start=1)]
-            return "\n".join([texts("forget_lines", number=number), *shown])
-        if not self._may_forget(request, chosen):
+            more = [texts("forget_more", number=rest)] if rest else []
+            return "\n".join([texts("forget_lines", number=number), *shown, *more])
+        if not await self._may_forget(request, chosen):
             return texts("needs_managers")
         removed = await request.stored.eraser.remove_lines(request.scope, chosen)
         self._forgotten(request.scope)
         shown = [f"- {neutralise(line.text)}" for line in chosen]
         said = texts("forgotten", lines=removed.lines)
-        return "\n".join([said, *shown, *_still_to_do(texts, removed)])
+        more = [texts("forget_more", number=rest)] if rest else []
+        return "\n".join([said, *shown, *more, *_still_to_do(texts, removed)])
 
-    def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
+    async def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""
         caller = request.caller
         if caller.is_manager or self._members_may_manage:
             return True
-        own = caller.speaker.pseudonym
-        return bool(caller.person_id) and all(line.pseudonym == own for line in lines)
+        own = {caller.speaker.pseudonym, *await self._pseudonyms(request, request.scope)}
+        return bool(caller.person_id) and all(line.pseudonym in own for line in lines)
 
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
         self._memory.forget_chat(scope)
-        self._lists.forget_chat(scope.chat)
+        self._lists.forget_chat(scope.room)
 
     async def _forgetme(self, request: ChatRequest) -> str:
-        pseudonym = request.caller.speaker.pseudonym
-        removed = await request.stored.eraser.remove_person(request.scope, pseudonym)
-        self._forgotten(request.scope)
+        argument = request.argument.lower()
+        if argument and argument not in ALL_WORDS:
+            return request.texts("forgetme_usage")
+        removed = Removed()
+        for scope in self._covered(request.scope, everything=bool(argument)):
+            for pseudonym in await self._pseudonyms(request, scope):
+                removed += await request.stored.eraser.remove_person(scope, pseudonym)
+                self._forgotten(scope)
         return _removed_text(request.texts, removed)
 
+    async def _pseudonyms(self, request: ChatRequest, scope: Scope) -> list[str]:
+        """The caller's in a memory: one for each chat that its documents come from."""
+        found: list[str] = []
+        for room in self._bindings.rooms(scope):
+            if room.room == request.scope.room:
+                found.append(request.caller.speaker.pseudonym)
+                continue
+            await self._people.meet(room, ())
+            found.append(self._people.roster(room).pseudonym(request.caller.person_id))
+        return found
+
+    def _covered(self, scope: Scope, *, everything: bool) -> list[Scope]:
+        """What is erased: the persona's memory or everybody's, wherever the chat has documents."""
+        if everything:
+            return self._bindings.memories(scope)
+        return [scope, *([scope.own] if scope.own else [])]
+
     async def _wipe(self, request: ChatRequest) -> str:
-        texts, now, key = request.texts, self._clock.monotonic(), request.caller.key
-        code, valid_until = self._codes.pop(key, ("", 0.0))
-        if not request.argument or request.argument != code or now > valid_until:
-            code = f"{secrets.randbelow(10_000):04}"
-            self._codes.put(key, (code, now + CODE_SECONDS))
-            return texts("wipe_confirm", code=code, seconds=round(CODE_SECONDS))
-        self._forgotten(request.scope)
-        try:
-            removed = await request.stored.eraser.wipe(request.scope)
-        finally:
-            self._forgotten(request.scope)  # also what was recalled meanwhile
+        texts, key = request.texts, request.caller.key
+        what, code = first_word(request.argument)
+        everything = what.lower() in ALL_WORDS
+        covered = self._covered(request.scope, everything=everything)
+        names = tuple(one.chat for one in covered)
+        code = code if everything else request.argument
+        if self._codes.take(key, code) != names:
+            code = self._codes.ask(key, names)
+            shown = f"{what} {code}" if everything else code
+            return texts("wipe_confirm", code=shown, seconds=round(CODE_SECONDS))
+        removed = await self._wiped(request, covered)
         done = texts("wiped", documents=removed.documents, waiting=removed.waiting)
         return "\n".join([*([done] if removed.is_done else []), *_still_to_do(texts, removed)])
+
+    async def _wiped(self, request: ChatRequest, covered: Sequence[Scope]) -> Removed:
+        """Erases several memories at the same time, so that each wish is on disk at once."""
+        for scope in covered:
+            self._forgotten(scope)
+        eraser = request.stored.eraser
+        try:
+            all_removed = await asyncio.gather(*map(eraser.wipe, covered))
+        finally:
+            for scope in covered:
+                self._forgotten(scope)  # also what was recalled meanwhile
+        return sum(all_removed, start=Removed())
 
 
 def _removed_text(texts: Texts, removed: Removed) -> str:

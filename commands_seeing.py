@@ -88,6 +88,7 @@ class Seeing:
         query = build_query(request.argument)
         if not query:
             return texts("recall_usage")
+        self._memory.hurry(request.scope)
         async with asyncio.timeout(RECALL_SECONDS):
             memories = await self._memory.search(request.scope, query, request.caller.now)
         if not memories:
@@ -100,6 +101,7 @@ class Seeing:
         page = whole_number(argument)
         offset = max((page or 1) - 1, 0) * PAGE_LINES
         text = argument if page is None else ""
+        self._memory.hurry(request.scope)
         found = await request.stored.archive.page(
             request.scope, text=text, offset=offset, limit=PAGE_LINES
         )
@@ -144,6 +146,7 @@ class Seeing:
         texts = request.texts
         if not re.search(r"\w", request.argument):
             return texts("ask_usage")
+        self._memory.hurry(request.scope)
         tags = request.scope.read_tags(match_umo=self._match_umo)
         answer = await request.stored.client.reflect(request.argument, tags)
         lines = _plain_lines(answer.text)
@@ -153,11 +156,13 @@ class Seeing:
         return "\n".join(lines) or texts("recall_empty")
 
     async def _profile(self, request: ChatRequest) -> str:
+        self._memory.hurry(request.scope)
         text = await request.stored.archive.profile(request.scope, request.texts)
         return "\n".join(_plain_lines(text)) or request.texts("profile_being_made")
 
     async def _export(self, request: ChatRequest) -> str:
         stamp = request.caller.now.strftime("%Y%m%d-%H%M%S")
+        self._memory.hurry(request.scope)
         path = self._folder / f"export-{request.scope.chat[:8]}-{stamp}.jsonl"
         documents, memories = await request.stored.archive.export(request.scope, path)
         return request.texts("exported", name=path.name, documents=documents, memories=memories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from .bindings import Bindings
 from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
@@ -19,11 +20,13 @@ class Switching:
     Args:
         memory: The recall and retain flow.
         state: Where the switches are.
+        bindings: Knows all memories of a chat.
     """
 
-    def __init__(self, memory: ChatMemory, state: ScopeState) -> None:
+    def __init__(self, memory: ChatMemory, state: ScopeState, bindings: Bindings) -> None:
         self._memory = memory
         self._state = state
+        self._bindings = bindings
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -50,15 +53,19 @@ class Switching:
         if argument and not everywhere:
             return texts("optout_usage")
         pseudonym = request.caller.speaker.pseudonym
-        await request.stored.eraser.cut_off(request.scope, pseudonym)
+        memories = self._bindings.memories(request.scope)
+        for one in memories:
+            await request.stored.eraser.cut_off(one, pseudonym)
         await self._opt(request, out=True, everywhere=everywhere)
         done = texts("opted_out_everywhere" if everywhere else "opted_out_here")
         try:
-            await request.stored.archive.delete_profile(request.scope)
+            for one in memories:
+                await request.stored.archive.delete_profile(one)
         except HindsightError as error:
             return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
         finally:
-            self._memory.forget_chat(request.scope)
+            for one in memories:
+                self._memory.forget_chat(one)
             if everywhere:
                 self._memory.forget_talk()
         return done

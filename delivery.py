@@ -148,7 +148,6 @@ class Delivery:
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._troubles: Recent[str, _Trouble] = Recent()
         self._holds: Counter[str] = Counter()
-        self._paused: set[str] = set()
         self._hold = _Hold()
         self._capped = False
         self._sent_day = ""
@@ -174,6 +173,11 @@ class Delivery:
         After `aclose` the turn is left for the next instance.
         """
         await self._intake.add(turn)
+        self._wake.set()
+
+    def hurry(self, chat: str) -> None:
+        """Sends what a chat has said without waiting for more; somebody wants to see it."""
+        self._intake.seal_chat(chat)
         self._wake.set()
 
     async def start(self) -> None:
@@ -253,16 +257,6 @@ class Delivery:
             self._holds += Counter()  # keeps those that are held
             self._wake.set()
 
-    async def pause(self, chat: str) -> None:
-        """Sends nothing of a chat until `resume`; see `held`."""
-        self._paused.add(chat)
-        await self._call_back(chat)
-
-    def resume(self, chat: str) -> None:
-        """Ends a pause."""
-        self._paused.discard(chat)
-        self._wake.set()
-
     def wake(self) -> None:
         """Looks at once for what may be sent."""
         self._wake.set()
@@ -310,7 +304,7 @@ class Delivery:
             window = await self._next_window()
             if window is None:
                 return
-            if window.chat in self._paused or window.chat in self._holds:
+            if window.chat in self._holds:
                 continue  # paused while the queue was read
             task = asyncio.create_task(self._send(self._client, window))
             self._sending[window.chat] = task
@@ -323,7 +317,7 @@ class Delivery:
         met its failure: of these each gets its turn.
         """
         now = self._clock.monotonic()
-        chats = self._paused | self._holds.keys() | self._sending.keys()
+        chats = self._holds.keys() | self._sending.keys()
         resting = {one for one, t in self._troubles.items() if t.backoff.not_before > now}
         is_held = bool(self._hold.reason)
         behind = {one for one, t in self._troubles.items() if is_held or t.backoff.failures}

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from logging import Logger
+from pathlib import Path
 from typing import Any
 
 from .clock import Clock
 from .outbox import Edit, Outbox
 from .outbox_file import NewerFileError
-from .transcript import Document, TurnRecord
+from .transcript import Document, TurnRecord, document_prefix
 from .wishes import Edited, Erasure
 
 MAX_UNSAVED_TURNS = 1000
-ADD_SECONDS = 0.25
-"""A reply waits so long for the disk at most."""
+ADD_SECONDS = 0.15
+"""A reply waits so long for the outbox at most, then for a copy beside it."""
+COPY_SECONDS = 0.1
 CLOSE_SECONDS = 5.0
 """The same for the end."""
 SYNC_SECONDS = 1.0
@@ -89,6 +92,7 @@ class Intake:
         self._saving = asyncio.Lock()
         self._next_commit: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
+        self._copies: dict[int, Path] = {}  # by the identity of a turn that is in memory
         self._idle_at: dict[str, float] = {}
         self._must_seal = False
         self._sync_at: float | None = None
@@ -108,7 +112,10 @@ class Intake:
         return [*self._idle_at.values(), *([] if self._sync_at is None else [self._sync_at])]
 
     async def add(self, turn: TurnRecord) -> None:
-        """Puts a turn on disk; one that refuses or hangs gets it later, from memory."""
+        """Puts a turn on disk; one that refuses or hangs gets it later, from memory.
+
+        While it hangs a copy is left beside the outbox, which a kill cannot take.
+        """
         if self._closed:
             await self._clock.wait(self._begin(self._leave([turn])), ADD_SECONDS)
             return
@@ -116,6 +123,7 @@ class Intake:
         self._bound()
         if not await self._clock.wait(self._commit_soon(), ADD_SECONDS):
             self.disk.failed(TimeoutError("the disk does not answer"))
+            await self._clock.wait(self._begin(self._copy(turn)), COPY_SECONDS)
 
     async def save(self) -> None:
         """Moves turns from memory to disk; a cancelled caller does not leave it half done."""
@@ -124,6 +132,12 @@ class Intake:
     def seal_all(self) -> None:
         """Has every open window sealed, as soon as the disk takes it."""
         self._must_seal = True
+
+    def seal_chat(self, chat: str) -> None:
+        """Has a chat's open window sealed at once, as if it had been quiet for long."""
+        for document_id in self._idle_at:
+            if document_id.startswith(document_prefix(chat)):
+                self._idle_at[document_id] = -math.inf
 
     async def seal(self) -> None:
         """Seals the windows that were quiet for long, or all."""
@@ -174,9 +188,9 @@ class Intake:
     async def drop_chat(self, erasure: Erasure) -> int:
         """Drops all of a chat that waits, in memory too; see `Outbox.drop_chat`."""
         async with self._saving:
-            before = len(self._unsaved)
-            self._unsaved = deque(turn for turn in self._unsaved if turn.chat != erasure.chat)
-            dropped = before - len(self._unsaved)
+            kept = [turn for turn in self._unsaved if turn.chat != erasure.chat]
+            dropped = len(self._unsaved) - len(kept)
+            await self._keep(kept)
             await self._outbox.take_in_files()
             return dropped + await self._outbox.drop_chat(erasure)
 
@@ -185,9 +199,9 @@ class Intake:
     ) -> Edited:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
-            lines = sum(len(turn.lines) for turn in self._unsaved)
-            self._unsaved = deque(_edited(self._unsaved, erasure.chat, edit))
-            gone = lines - sum(len(turn.lines) for turn in self._unsaved)
+            kept = list(_edited(self._unsaved, erasure.chat, edit))
+            gone = _lines(self._unsaved) - _lines(kept)
+            await self._keep(kept)
             await self._outbox.take_in_files()
             edited = await self._outbox.edit_chat(erasure, edit, documents)
             return replace(edited, waiting=edited.waiting + gone)
@@ -207,7 +221,7 @@ class Intake:
             await self._clock.wait(
                 asyncio.gather(*self._work, return_exceptions=True), CLOSE_SECONDS
             )
-        left = list(self._unsaved)
+        left = [turn for turn in self._unsaved if id(turn) not in self._copies]
         self._unsaved.clear()
         if left and not await self._clock.wait(self._begin(self._leave(left)), CLOSE_SECONDS):
             self._count_lost(len(left))
@@ -249,11 +263,14 @@ class Intake:
             self.disk.failed(error)
             with contextlib.suppress(OSError):
                 await self._outbox.leave(turns)
+                await self._drop_copies(turns)
                 turns.clear()
             return
         except DISK_ERRORS as error:
             self.disk.failed(error)
             return
+        with contextlib.suppress(OSError):
+            await self._drop_copies(turns)
         turns.clear()
         self.disk.recovered()
         now = self._clock.monotonic()
@@ -263,6 +280,25 @@ class Intake:
             self._idle_at.pop(place.document_id, None)
             if not place.sealed:
                 self._idle_at[place.document_id] = now + self._idle_seconds
+
+    async def _keep(self, kept: Sequence[TurnRecord]) -> None:
+        """Keeps these turns in memory, in the place of all that was there."""
+        before, self._unsaved = self._unsaved, deque(kept)
+        stay = {id(turn) for turn in kept}
+        await self._drop_copies([turn for turn in before if id(turn) not in stay])
+
+    async def _copy(self, turn: TurnRecord) -> None:
+        """Keeps a turn that is not on disk yet from being lost by a kill."""
+        with contextlib.suppress(OSError):  # then memory alone has it
+            self._copies[id(turn)] = await self._outbox.copy(turn)
+            if not any(one is turn for one in (*self._unsaved, *self._in_commit)):
+                await self._drop_copies([turn])
+
+    async def _drop_copies(self, turns: Iterable[TurnRecord]) -> None:
+        """Deletes the copies of turns that are safe, or are to change."""
+        if self._copies:
+            found = [self._copies.pop(id(turn), None) for turn in turns]
+            await self._outbox.drop_copies([path for path in found if path])
 
     async def _leave(self, turns: Sequence[TurnRecord]) -> None:
         """Leaves turns for the next instance."""
@@ -274,8 +310,8 @@ class Intake:
 
     def _bound(self) -> None:
         while self._unsaved and self.unsaved > MAX_UNSAVED_TURNS:
-            self._unsaved.popleft()
-            self._count_lost(1)
+            if self._copies.pop(id(self._unsaved.popleft()), None) is None:
+                self._count_lost(1)  # of others the next instance finds the copy
 
     def _count_lost(self, number: int) -> None:
         before, self.lost = self.lost, self.lost + number
@@ -283,9 +319,13 @@ class Intake:
             self._logger.error("lost turns that neither disk nor memory took: %d", self.lost)
 
 
+def _lines(turns: Iterable[TurnRecord]) -> int:
+    return sum(len(turn.lines) for turn in turns)
+
+
 def _edited(turns: Iterable[TurnRecord], chat: str, edit: Edit) -> Iterator[TurnRecord]:
     """The same turns, those of a chat with the lines that stay, if any do."""
     for turn in turns:
         lines = tuple(edit(turn.lines)) if turn.chat == chat else turn.lines
         if lines:
-            yield replace(turn, lines=lines)
+            yield turn if lines == turn.lines else replace(turn, lines=lines)

@@ -1,8 +1,8 @@
-"""Turns that a closed instance still gets: files beside the outbox, which the next one takes in.
+"""Turns that cannot go into the outbox: files beside it, which the next instance takes in.
 
-AstrBot replaces a plugin while models are still at work for the old one. Each file is written as
-a whole and needs no lock; its turns have their ids already, so that taking them in twice changes
-nothing.
+AstrBot replaces a plugin while models are still at work for the old one; and a disk may be too
+busy for the outbox while a reply waits. Each file is written as a whole and needs no lock; its
+turns have their ids already, so that taking them in twice changes nothing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,18 @@ class LateTurn:
     turn: TurnRecord
 
 
-def write_late(folder: Path, turns: Sequence[TurnRecord]) -> None:
+def new_late_path(folder: Path) -> Path:
+    """Where a new file may be written."""
+    return folder / f"late-{uuid.uuid4()}.json"
+
+
+def write_late(path: Path, turns: Sequence[TurnRecord], *, in_haste: bool = False) -> None:
     """Keeps turns for the next instance that looks.
+
+    Args:
+        path: See `new_late_path`.
+        turns: What to keep.
+        in_haste: Does not wait for the disk: it survives a kill, but not a power cut.
 
     Raises:
         OSError: The folder cannot be written to.
@@ -52,7 +62,13 @@ def write_late(folder: Path, turns: Sequence[TurnRecord]) -> None:
         }
         for turn in turns
     ]
-    write_private(folder / f"late-{uuid.uuid4()}.json", json.dumps(rows))
+    if in_haste:
+        part = path.with_suffix(".part")
+        part.touch(0o600)
+        part.write_text(json.dumps(rows), "utf-8")
+        part.replace(path)
+    else:
+        write_private(path, json.dumps(rows))
 
 
 def late_files(folder: Path) -> list[Path]:

@@ -209,7 +209,7 @@ class ChatMemory:
             self.figures.repeated += 1
             return
         said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said = [*(one for one in said if one.text), Utterance(first.bot, answered_at, answer)]
+        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -253,6 +253,10 @@ class ChatMemory:
             urgent=True,
             began=self._clock.monotonic(),
         )
+
+    def hurry(self, scope: Scope) -> None:
+        """Has what a chat has said sent at once: somebody reads, or begins anew."""
+        self._delivery.hurry(scope.chat)
 
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: the talk, the last recall, the profile.

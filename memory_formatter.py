@@ -33,8 +33,8 @@ PROFILE_SHARE = 0.25
 MIN_CUT_TOKENS = 24.0
 """The beginning of a memory is worth showing from here on."""
 
-MIN_LINE_TOKENS = 6.0
-"""No memory is shorter, with its hyphen and line break."""
+MAX_MISSES = 10
+"""After so many in a row that do not fit, none is looked for any more."""
 
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6,32}")
 _PSEUDONYM = re.compile(r"#[0-9a-f]{6,32}")
@@ -116,16 +116,17 @@ def _pack(
     """What fits of the memories, in their order; a longer one is cut or passed over."""
     entries: list[_Entry] = []
     days, shown = {""}, {""}
-    left_out = 0
+    left_out = misses = 0
     for number, memory in enumerate(memories):
-        if room < MIN_LINE_TOKENS:
+        if misses == MAX_MISSES:
             return entries, left_out + len(memories) - number
         entry = _entry(memory, texts, timezone)
         head = 0.0 if entry.day in days else estimate_tokens(entry.day) + _LINE_BREAK
         line = _fitting(entry.line, room - head - _LINE_BREAK) if entry.line else ""
-        if not line or line in shown:
-            left_out += bool(entry.line) and not line
-        else:
+        if entry.line and not line:
+            left_out, misses = left_out + 1, misses + 1
+        elif line not in shown:
+            misses = 0
             shown.add(line)
             room -= head + estimate_tokens(line) + _LINE_BREAK
             days.add(entry.day)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from .hindsight_types import RecalledMemory
 from .transcript import Line, said_at
@@ -38,6 +39,10 @@ _RUN = re.compile(
     r"|(?P<word>[^\W_]+)"
 )
 """What is compared by pairs of characters, since no blank ends a word there, or by whole words."""
+_SIGNS = re.compile(r"[\W_]+")
+MIN_REPEATED = 6
+MAX_LABEL = 32
+"""So many letters a conclusion in the words of its fact may have more, for its speaker."""
 _WORD = re.compile(r"[^\W_]+")
 _ENDINGS = ("ing", "ed", "es", "ly", "s", "e")
 MIN_STEM = 3
@@ -72,14 +77,20 @@ class Terms:
                 words.add(_stem(text))
         return cls(frozenset(words), frozenset(pairs))
 
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """How the words begin."""
+        return frozenset(word[:MIN_STEM] for word in self.words)
+
     def count(self, text: str) -> dict[str, int]:
         """How often each term stands in a text."""
         folded = _folded(text)
         found = {pair: folded.count(pair) for pair in self.pairs if pair in folded}
         if self.words:
-            for word in map(_stem, _WORD.findall(folded)):
-                if word in self.words:
-                    found[word] = found.get(word, 0) + 1
+            for word in _WORD.findall(folded):
+                # Most words are ruled out by how they begin, which a stem never changes.
+                if word[:MIN_STEM] in self.beginnings and (stem := _stem(word)) in self.words:
+                    found[stem] = found.get(stem, 0) + 1
         return found
 
 
@@ -147,21 +158,36 @@ def _once(memories: Iterable[RecalledMemory]) -> list[RecalledMemory]:
     kept: list[RecalledMemory] = []
     seen: set[tuple[str, str]] = set()
     told: set[str] = set()
+    facts: list[str] = []
+    conclusions: list[str] = []
     for memory in memories:
         line = Line(memory.text)
-        said = (line.pseudonym, _plain(line.words))
+        words = _plain(line.words)
+        said = (line.pseudonym, words)
         single = set(memory.sources) if len(memory.sources) == 1 else set()
-        if said in seen or memory.memory_id in told or single & told:
+        is_conclusion = memory.kind == "observation"
+        if said in seen or ({memory.memory_id} | single) & told:
+            continue
+        if _repeats(words, facts if is_conclusion else conclusions, is_conclusion=is_conclusion):
             continue
         seen.add(said)
-        told |= {memory.memory_id, *single} - {""}
+        told |= ({memory.memory_id} | single) - {""}
+        (conclusions if is_conclusion else facts).append(words)
         kept.append(memory)
     return kept
 
 
+def _repeats(words: str, others: Iterable[str], *, is_conclusion: bool) -> bool:
+    """Whether a conclusion says hardly more than one of the facts, or a fact nothing more."""
+    if not is_conclusion:
+        return len(words) >= MIN_REPEATED and any(words in other for other in others)
+    short = max(len(words) - MAX_LABEL, MIN_REPEATED)
+    return any(len(other) >= short and other in words for other in others)
+
+
 def _plain(text: str) -> str:
     """A text by its letters and digits alone."""
-    return "".join(filter(str.isalnum, text.casefold()))
+    return _SIGNS.sub("", text.casefold())
 
 
 def words_in_common(texts: Sequence[str], query: str) -> list[float]:

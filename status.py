@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
+from .importing import progress_text
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
@@ -64,13 +66,15 @@ class Status:
             lines += await self._connection_lines(self.client, texts)
             lines += [texts(notice.key, **notice.values) for notice in self.client.notices]
         lines += self._chat_lines(scope, texts)
+        lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
+        lines += await self._import_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
 
     async def stats(self, scope: Scope | Skip, texts: Texts) -> str:
         """The answer to `stats`."""
-        figures, stored = self.memory.figures, await self._figures()
+        figures, stored = self.memory.figures, await self._figures() or OutboxFigures()
         lines = [
             texts(
                 "stats_flow",
@@ -133,7 +137,7 @@ class Status:
                 "p50": round(figures.percentile(0.5), 3),
                 "p95": round(figures.percentile(0.95), 3),
             },
-            "outbox": asdict(await self._figures()),
+            "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
             "workers": self.workers.faults,
         }
@@ -148,11 +152,13 @@ class Status:
         except TimeoutError:
             return ""
 
-    async def _figures(self) -> OutboxFigures:
+    async def _figures(self) -> OutboxFigures | None:
+        """The numbers of the outbox; None where the disk fails or hangs."""
         try:
-            return await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return OutboxFigures()
+            async with asyncio.timeout(STATUS_SECONDS):
+                return await self.outbox.figures(day=self.clock.today())
+        except DISK_ERRORS:  # a time-out is one of them
+            return None
 
     async def _server_line(self, archive: Archive, scope: Scope, texts: Texts) -> str:
         try:
@@ -177,6 +183,8 @@ class Status:
             if used:
                 parts = [_shown(one, texts) for one in used]
                 yield texts(key, list=texts("list_separator").join(parts))
+        if not self.settings.recall.match_umo:
+            yield texts("status_match_umo")
 
     async def _connection_lines(self, client: HindsightClient, texts: Texts) -> list[str]:
         try:
@@ -208,6 +216,14 @@ class Status:
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
         yield self._recall_line(scope, texts)
 
+    async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
+        """Why nothing of this chat is delivered at the moment, if so."""
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
+            async with asyncio.timeout(STATUS_SECONDS):
+                if isinstance(scope, Scope) and await self.outbox.held(scope.chat):
+                    return [texts("status_erasing")]
+        return []
+
     def _recall_line(self, scope: Scope, texts: Texts) -> str:
         report = self.memory.report(scope)
         if report is None:
@@ -227,10 +243,10 @@ class Status:
             lines = [texts("status_retain", seconds=ago)]
         if state.unsaved or state.lost:
             lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
-        try:
-            figures = await self.outbox.figures(day=self.clock.today())
-        except DISK_ERRORS:
-            return [*lines, texts("disk")]
+        figures = await self._figures()
+        if figures is None:
+            reason = "newer_file" if state.stopped == "newer_file" else "disk"
+            return [*lines, texts(reason)]
         lines.append(
             texts(
                 "status_outbox",
@@ -248,6 +264,16 @@ class Status:
         if figures.moved_aside:
             lines.append(texts("status_moved_aside", name=figures.moved_aside))
         return lines
+
+    async def _import_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
+        """How far this chat's import is, while it is under way."""
+        if not isinstance(scope, Scope):
+            return []
+        try:
+            found = await self.outbox.import_progress(scope.chat)
+        except DISK_ERRORS:
+            return []
+        return [progress_text(texts, one) for one in found if one.phase == "running"]
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:
         figures = self.memory.figures

@@ -9,11 +9,12 @@ tokenizer exceeds. Pure.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 _PIECE = re.compile(
     r"(?P<code>(?=[A-Za-z+/=_-]*\d)[A-Za-z0-9+/=_-]{12,})"
     r"|(?P<letters>(?:[A-Z]*[a-z]+|[A-Z]+)(?:'(?:s|t|re|ve|m|ll|d)\b)?)|(?P<digits>\d{1,3})"
-    r"|(?P<blank>[ ]+)|(?P<signs>[!-/:-@\[-`{-~]+)|(?P<other>.)",
+    r"|(?P<han>[\u4e00-\u9fff]+)|(?P<blank>[ ]+)|(?P<signs>[!-/:-@\[-`{-~]+)|(?P<other>.)",
     re.DOTALL | re.ASCII,
 )
 _ENGLISH = re.compile(r"\b(?:the|and|to|of|you|is|are|my|it|for|in|have|was|a)\b", re.IGNORECASE)
@@ -61,6 +62,7 @@ _PRICES = (
     (0xFF01, 0xFF20, 1.0),  # fullwidth punctuation and digits
 )
 """First, behind last, and what a character costs, in scripts that o200k knows well."""
+_FIRSTS = tuple(first for first, _, _ in _PRICES)
 
 
 def estimate_tokens(text: str) -> float:
@@ -77,8 +79,9 @@ def fit(text: str, limit: float) -> str:
     end, is_english = 0, _is_english(text)
     for match in _PIECE.finditer(text):
         price = _price(match, is_english=is_english)
-        if price > left:  # as much of a long piece as there is room for
-            end += int(len(match[0]) * max(left, 0.0) / price)
+        if price > left:
+            if match.lastgroup == "han" or len(match[0]) > _LONG_WORD:  # no whole word
+                end += int(len(match[0]) * max(left, 0.0) / price)
             break
         left -= price
         end = match.end()
@@ -97,6 +100,8 @@ def _price(piece: re.Match[str], *, is_english: bool) -> float:
             return 0.8 * len(text)
         case "letters":
             return _letters(text, *(_ENGLISH_WORD if is_english else _FOREIGN_WORD))
+        case "han":
+            return _han(text)
         case "digits":
             return 1.0
         case "blank":
@@ -105,8 +110,7 @@ def _price(piece: re.Match[str], *, is_english: bool) -> float:
         case "signs":
             return max(1.0, 0.7 * len(text))
         case _:
-            is_repeated = text in (following, piece.string[piece.start() - 1 : piece.start()])
-            return max(_wide(text), float(is_repeated))
+            return _wide(text)
 
 
 def _letters(word: str, free: int, price: float) -> float:
@@ -115,13 +119,20 @@ def _letters(word: str, free: int, price: float) -> float:
     return 1.0 + price * max(len(word) - free, 0)
 
 
+def _han(text: str) -> float:
+    price, before = 0.0, ""
+    for character in text:
+        if character in _FREQUENT and character != before:
+            price += 0.7
+        else:
+            price += 1.25 if character in _COMMON else 2.1
+        before = character
+    return price
+
+
 def _wide(character: str) -> float:
     code = ord(character)
-    if 0x4E00 <= code < 0xA000:
-        if character in _FREQUENT:
-            return 0.7
-        return 1.25 if character in _COMMON else 2.1
-    for first, behind, price in _PRICES:
-        if first <= code < behind:
-            return price
+    _, behind, price = _PRICES[max(bisect_right(_FIRSTS, code) - 1, 0)]
+    if _FIRSTS[0] <= code < behind:
+        return price
     return 1.0 + sum(code >= bound for bound in _BYTES)

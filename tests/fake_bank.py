@@ -28,7 +28,6 @@ class FakeBank(FakeServer):
         profiles: Texts of mental models by id; `created` are the bodies they were made from.
         queue: Retains that the server has taken and not yet written: operations and items.
         running: Operations in the queue that cancelling does not stop.
-        records: Operations that have ended, by id, with the texts that they hold.
         slow: Retains wait in the queue until `drain` or `write_one`.
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
         config: The bank's settings.
@@ -44,7 +43,6 @@ class FakeBank(FakeServer):
         self.created: list[dict[str, Any]] = []
         self.queue: dict[str, dict[str, Any]] = {}
         self.running: set[str] = set()
-        self.records: dict[str, dict[str, Any]] = {}
         self.slow = False
         self.records: dict[str, dict[str, Any]] = {}
         self.config: dict[str, Any] = {}
@@ -102,10 +100,14 @@ class FakeBank(FakeServer):
 
     def drain(self) -> None:
         """Writes what is in the queue."""
-        queue, self.queue = self.queue, {}
-        for operation_id, entry in queue.items():
-            self._write(entry["item"])
-            self.records[operation_id] = entry | {"status": "completed"}
+        for operation_id in list(self.queue):
+            self.write_one(operation_id)
+
+    def write_one(self, operation_id: str) -> None:
+        """Ends one operation of the queue."""
+        entry = self.queue.pop(operation_id)
+        self._write(entry["item"])
+        self.records[operation_id] = entry | {"status": "completed"}
 
     def asked(self, method: str, part: str = "") -> list[str]:
         """Paths of the requests of a method, below the bank."""
@@ -169,6 +171,14 @@ class FakeBank(FakeServer):
             return self._page(request, self.documents)
         return _found(self.documents.get(document_id), "Document")
 
+    def _patch_documents(self, request: httpx.Request, document_id: str) -> Answer:
+        if document := self.documents.get(document_id):
+            document["tags"] = json.loads(request.content)["tags"]
+            for memory in self.memories.values():
+                if memory.get("document_id") == document_id:
+                    memory["tags"] = document["tags"]
+        return _found(document, "Document")
+
     def _delete_documents(self, request: httpx.Request, document_id: str) -> Answer:
         gone = self.documents.pop(document_id, None)
         self.memories = {
@@ -188,10 +198,16 @@ class FakeBank(FakeServer):
             rows = [m for m in self.memories.values() if wanted <= set(m["tags"])]
             return reply(content={"results": rows})
         for item in body["items"]:
-            self._write(item)
-            key = f"retain-{len(self.records)}-{item['document_id']}"
-            self.records[key] = {"status": "completed", "item": item}
+            self.take(item, body.get("operation_id"), at_once=not (self.slow and body["async"]))
         return reply()
+
+    def take(self, item: dict[str, Any], operation_id: str | None, *, at_once: bool) -> None:
+        """Queues an item; a second request under the id of an operation changes nothing."""
+        key = operation_id or f"retain-{len(self.records)}-{item['document_id']}"
+        if key not in {*self.queue, *self.records}:
+            self.queue[key] = {"status": "pending", "item": item}
+            if at_once:
+                self.write_one(key)
 
     def _get_operations(self, request: httpx.Request, rest: str) -> Answer:
         query = request.url.params

@@ -11,7 +11,7 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.archive import Archive, SourceLine
+from astrbot_plugin_hindsight_memory.archive import MAX_SOURCES, Archive, SourceLine
 from astrbot_plugin_hindsight_memory.erasure import (
     BACKGROUND_PAUSE_SECONDS,
     WIPE_PAUSE_SECONDS,
@@ -165,34 +165,55 @@ class SeeingTest(ArchiveCase):
 
     async def test_source_lines(self) -> None:
         first = self.bank.store(self.scope, TEA, TEA_ANSWER, CAT, CAT_ANSWER)
-        lines = await self.archive.source_lines(self.scope, self.fact(first, 2))
+        lines = (await self.archive.sources(self.scope, self.fact(first, 2)))[0]
         self.assertEqual(lines, [SourceLine(first, 2, CAT, BEN)])
-        answer = await self.archive.source_lines(self.scope, self.fact(first, 3))
+        answer = (await self.archive.sources(self.scope, self.fact(first, 3)))[0]
         self.assertEqual(answer[0].pseudonym, BEN, "an answer belongs to whom it answers")
 
     async def test_source_lines_of_a_conclusion(self) -> None:
         first, second = self.bank.store(self.scope, TEA, CAT), self.bank.store(self.scope, CAT)
         one = self.bank.conclude(self.scope, "养猫", f"{first}.1", f"{second}.0")
-        lines = await self.archive.source_lines(self.scope, self.observation(one))
+        lines = (await self.archive.sources(self.scope, self.observation(one)))[0]
         self.assertEqual([(x.document_id, x.index) for x in lines], [(first, 1), (second, 0)])
 
     async def test_source_lines_of_a_fact_in_other_words(self) -> None:
         document = self.bank.store(self.scope, TEA, CAT, CAT_ANSWER)
         self.bank.memories[f"{document}.0"]["text"] = "小明#3fa2c1 喜欢喝绿茶"
-        lines = await self.archive.source_lines(self.scope, self.fact(document))
+        lines = (await self.archive.sources(self.scope, self.fact(document)))[0]
         self.assertEqual([line.text for line in lines], [TEA])
         self.bank.memories[f"{document}.0"]["text"] = "zzz"
-        self.assertEqual(await self.archive.source_lines(self.scope, self.fact(document)), [])
+        self.assertEqual((await self.archive.sources(self.scope, self.fact(document)))[0], [])
+
+    async def test_conclusion_that_stands_on_many_takes_few_requests(self) -> None:
+        for each_its_own in (True, False):
+            self.bank.documents.clear()
+            self.bank.memories.clear()
+            if each_its_own:
+                facts = [f"{self.bank.store(self.scope, TEA)}.0" for _ in range(200)]
+            else:
+                document = self.bank.store(self.scope, *[f"{TEA}{n}" for n in range(200)])
+                facts = [f"{document}.{n}" for n in range(200)]
+            one = self.bank.conclude(self.scope, "爱茶", *facts)
+            self.bank.requests.clear()
+            memory = await self.archive.memory(self.scope, one)
+            assert memory
+            lines, rest = await self.archive.sources(self.scope, memory)
+            self.assertLessEqual(len(self.bank.requests), 10)
+            expected = (MAX_SOURCES, 200 - MAX_SOURCES) if each_its_own else (200, 0)
+            self.assertEqual((len(lines), rest), expected)
+            self.bank.requests.clear()
+            self.assertEqual(len(await self.archive.basis(self.scope, memory)), 200)
+            self.assertLessEqual(len(self.bank.requests), 10)
 
     async def test_document_of_another_chat_is_no_source(self) -> None:
         theirs = self.bank.store(self.other, CAT)
-        self.assertEqual(await self.archive.source_lines(self.scope, self.fact(theirs)), [])
+        self.assertEqual((await self.archive.sources(self.scope, self.fact(theirs)))[0], [])
 
     async def test_what_somebody_says_is_nobody_elses_line(self) -> None:
         """A beginning of a line within the words belongs to the words."""
         quoting = f"助手 {AT}: 他说 小明#3fa2c1 {AT}: 我喜欢喝绿茶"
         document = self.bank.store(self.scope, CAT, quoting)
-        (line,) = await self.archive.source_lines(self.scope, self.fact(document, 1))
+        (line,) = (await self.archive.sources(self.scope, self.fact(document, 1)))[0]
         self.assertEqual(line.pseudonym, BEN)
         await self.eraser.remove_person(self.scope, ANN)
         self.assertIn(document, self.bank.documents)

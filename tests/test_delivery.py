@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sqlite3
@@ -29,7 +30,10 @@ from astrbot_plugin_hindsight_memory.delivery import (
     Delivery,
 )
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
+from astrbot_plugin_hindsight_memory.late import late_files
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox_file import VERSION
+from astrbot_plugin_hindsight_memory.transcript import TurnRecord
 from astrbot_plugin_hindsight_memory.wishes import Erasure
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
 
@@ -87,6 +91,10 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
         for text in texts:
             await self.delivery.add(turn_of(chat, text, urgent=urgent))
 
+    def no_copies(self) -> None:
+        """Not even a file beside the outbox can be written."""
+        self.enterContext(mock.patch.object(self.outbox, "copy", side_effect=OSError("full")))
+
     async def step(self, seconds: float = 0.0) -> float:
         """Lets what is under way end, then time pass, then everything that is due happen."""
         await self.delivery.settle()
@@ -108,6 +116,17 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
 
 class SendingTest(DeliveryCase):
+    async def test_hurried_chat_does_not_wait_for_quiet(self) -> None:
+        for chat in (A, B):
+            await self.delivery.add(turn_of(chat))
+        self.delivery.hurry(A)
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 1)
+        self.assertTrue(self.server.bodies[0]["items"][0]["document_id"].startswith(A[:24]))
+        self.clock.now += IDLE
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 2)
+
     async def test_document(self) -> None:
         await self.add("1", "2", "3", urgent=False)
         await self.step()
@@ -760,7 +779,68 @@ class DiskTest(DeliveryCase):
         self.assertIn(": 1\n", self.server.contents[0])
         self.assertEqual((self.delivery.state.stopped, self.delivery.state.unsaved), ("", 0))
 
+    async def test_kill_while_the_disk_hangs_takes_no_answered_turn(self) -> None:
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        await self.add("1", "2")
+        self.assertTrue(await reached())
+        self.clock.is_patient = True
+        await until(lambda: len(late_files(self.folder)) == 2)
+        killed, self.disk = self.delivery, Disk()
+        self.delivery = self.open()  # in another process
+        await self.all_steps()
+        self.assertEqual(sorted(self.said()), ["1", "2"])
+        go_on()
+        await killed.aclose()
+
+    async def test_copies_go_once_the_disk_has_the_turns(self) -> None:
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        await self.add("1")
+        self.assertTrue(await reached())
+        await until(lambda: late_files(self.folder))
+        go_on()
+        await self.step()
+        await self.all_steps()
+        self.assertEqual(late_files(self.folder), [])
+        await self.reopen()
+        await self.all_steps()
+        self.assertEqual(self.said(), ["1"])
+
+    async def test_copy_that_is_written_after_the_commit_goes(self) -> None:
+        self.clock.is_patient = False
+        written = asyncio.Event()
+        copy = self.outbox.copy
+
+        async def slow(turn: TurnRecord) -> Path:
+            await written.wait()
+            return await copy(turn)
+
+        with mock.patch.object(self.outbox, "copy", slow):
+            await self.add("1")
+            await self.step()
+            written.set()
+            self.clock.is_patient = True
+            await self.close()
+        self.assertEqual(late_files(self.folder), [])
+
+    async def test_erased_while_the_disk_hangs(self) -> None:
+        self.clock.is_patient = False
+        self.break_disk()
+        reached, go_on = self.disk.stall()
+        await self.add("1", "2")
+        self.assertTrue(await reached())
+        await until(lambda: len(late_files(self.folder)) == 2)
+        go_on()
+        self.clock.is_patient = True
+        await self.delivery.step()  # which the disk refuses
+        self.disk.fault = None
+        wish = Erasure(A, ("t1", "t2", "t3", A), "profile", whole=True, at=2000.0)
+        self.assertEqual(await self.delivery.drop_chat(wish), 2)
+        await until(lambda: not late_files(self.folder))
+
     async def test_overflow_during_a_commit_is_counted(self) -> None:
+        self.no_copies()
         self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 3))
         self.clock.is_patient = False
         reached, go_on = self.disk.stall()
@@ -774,7 +854,23 @@ class DiskTest(DeliveryCase):
         self.assertEqual(self.said(), ["1", "4", "5"])
         self.assertEqual(len([x for x in self.log.lines(logging.ERROR) if "lost" in x]), 1)
 
+    async def test_overflow_of_what_has_copies_is_found_by_the_next_instance(self) -> None:
+        self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 2))
+        self.clock.is_patient = False
+        reached, go_on = self.disk.stall()
+        for number in range(1, 5):
+            await self.add(str(number))
+            await until(lambda number=number: len(self.delivery._intake._copies) == min(number, 2))
+        self.assertTrue(await reached())
+        self.clock.is_patient = True
+        self.assertEqual(self.delivery.state.lost, 0)
+        go_on()
+        await self.reopen()
+        await self.all_steps()
+        self.assertEqual(sorted(self.said()), ["1", "2", "3", "4"])
+
     async def test_overflow_when_a_commit_fails_is_counted(self) -> None:
+        self.no_copies()
         self.enterContext(mock.patch.object(intake_module, "MAX_UNSAVED_TURNS", 3))
         self.clock.is_patient = False
         self.break_disk()
@@ -929,6 +1025,7 @@ class LateTest(DeliveryCase):
         self.assertIn("lost turns that neither disk nor memory took: 2", self.errors())
 
     async def test_disk_that_hangs_at_the_end_does_not_keep_the_bot(self) -> None:
+        self.no_copies()
         reached, go_on = self.disk.stall()
         self.clock.is_patient = False
         await self.add("1")
@@ -955,7 +1052,7 @@ class LateTest(DeliveryCase):
         await self.close()
         path = self.folder / DATABASE_FILE
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
         db.close()
         before = path.read_bytes()
         self.delivery = self.open()
@@ -967,7 +1064,7 @@ class LateTest(DeliveryCase):
         await self.close()
         self.assertEqual(path.read_bytes(), before)
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
         db.close()
         self.delivery = self.open()
         await self.all_steps()
@@ -1009,25 +1106,22 @@ class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""
 
     async def test_one_chat_waits(self) -> None:
-        await self.delivery.pause(A)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await self.all_steps()
-        await self.delivery.flush()
-        self.assertEqual(self.said(), ["b"])
-        self.delivery.resume(A)
-        self.delivery.resume(C)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await self.all_steps()
+            await self.delivery.flush()
+            self.assertEqual(self.said(), ["b"])
         await self.all_steps()
         self.assertEqual(self.said(), ["b", "a"])
 
     async def test_running_delivery_goes_on_at_once(self) -> None:
-        await self.delivery.pause(A)
         running = asyncio.create_task(self.delivery.run())
         self.addCleanup(running.cancel)
-        await self.add("a")
-        await self.add("b", chat=B)
-        await until(lambda: self.said() == ["b"])
-        self.delivery.resume(A)
+        async with self.delivery.held(A):
+            await self.add("a")
+            await self.add("b", chat=B)
+            await until(lambda: self.said() == ["b"])
         await until(lambda: self.said() == ["b", "a"])
 
     async def test_request_under_way_is_called_back(self) -> None:
@@ -1035,8 +1129,8 @@ class PauseTest(DeliveryCase):
         await self.add("a")
         await self.delivery.step()
         await until(lambda: self.server.waiting)
-        await self.delivery.pause(A)
-        self.assertEqual(self.server.cancelled, 1)
+        async with self.delivery.held(A):
+            self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
         self.assertEqual(len(await self.outbox.windows(A)), 1)
         self.assertEqual(self.log.records, [])
@@ -1075,12 +1169,13 @@ class PauseTest(DeliveryCase):
 
         async def slow(**named: Any) -> Any:
             window = await next_window(**named)
-            await self.delivery.pause(A)
+            await holding.enter_async_context(self.delivery.held(A))
             return window
 
-        with mock.patch.object(self.outbox, "next_window", slow):
-            await self.all_steps()
-        self.assertEqual(self.said(), [])
+        async with contextlib.AsyncExitStack() as holding:
+            with mock.patch.object(self.outbox, "next_window", slow):
+                await self.all_steps()
+            self.assertEqual(self.said(), [])
 
 
 class StoppingTest(DeliveryCase):

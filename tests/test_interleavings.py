@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import tempfile
 import unittest
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory.archive import Archive, SourceLine
-from astrbot_plugin_hindsight_memory.erasure import Eraser
+from astrbot_plugin_hindsight_memory.erasure import BACKGROUND_PAUSE_SECONDS, Eraser
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     HindsightError,
     RequestRejectedError,
     RetryLaterError,
 )
 from astrbot_plugin_hindsight_memory.outbox import Outbox
+from astrbot_plugin_hindsight_memory.outbox_file import connect
 from astrbot_plugin_hindsight_memory.transcript import (
     Header,
     Line,
@@ -73,14 +78,36 @@ def words_of(line: str) -> str:
     return Line(line).words
 
 
+def hasty(path: Path) -> sqlite3.Connection:
+    """The file as it is, but nothing waits for the disk: no power cut happens here."""
+    db = connect(path)
+    db.execute("PRAGMA synchronous = OFF")
+    return db
+
+
+class AtOnce(ThreadPoolExecutor):
+    """Does what it is given before anything else happens, so that each run is the same."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*args, **named))
+        except BaseException as error:  # noqa: BLE001 - as an executor does
+            future.set_exception(error)
+        return future
+
+
 class Interleavings(RuleBasedStateMachine):
     """One bot with two chats of two people each."""
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(AtOnce())
         self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock()
+        self.clock.sleeper = self.sleep
+        self.rest = asyncio.Event()
         self.bank = FakeBank()
         self.bank.slow = True
         self.said: list[Expected] = []
@@ -97,7 +124,14 @@ class Interleavings(RuleBasedStateMachine):
         """The parts as they are after a start."""
         self.client = self.bank.client(clock=self.clock)
         folder = Path(self.folder.name)
-        self.outbox = Outbox(folder, every_n_turns=2, now=self.clock.monotonic)
+        with mock.patch.object(outbox_module, "ThreadPoolExecutor", AtOnce):
+            self.outbox = Outbox(
+                folder,
+                every_n_turns=2,
+                connect=hasty,
+                sync=lambda _: None,
+                now=self.clock.monotonic,
+            )
         self.delivery = delivery_of(self.outbox, self.client, self.clock)
         self.archive = Archive(
             self.client,
@@ -120,6 +154,13 @@ class Interleavings(RuleBasedStateMachine):
         self.tasks.clear()
         await self.delivery.aclose()
         await self.client.aclose()
+
+    async def sleep(self, seconds: float) -> None:
+        """The background waits until it is let go on."""
+        self.clock.now += seconds
+        if seconds == BACKGROUND_PAUSE_SECONDS:
+            await self.rest.wait()
+        await asyncio.sleep(0)
 
     async def some_time(self) -> None:
         self.clock.now += 1.0
@@ -236,10 +277,8 @@ class Interleavings(RuleBasedStateMachine):
         self.run(begin())
 
     async def settled(self) -> None:
-        """What a command does on disk is done; that takes threads, so loops are not enough."""
-        for _ in range(4):
+        for _ in range(5):
             await self.some_time()
-            await self.outbox.figures(day="2026-03-04")
 
     # --- What happens meanwhile ----------------------------------------------------------------
 
@@ -253,6 +292,18 @@ class Interleavings(RuleBasedStateMachine):
     @rule()
     def model_is_at_it(self) -> None:
         self.bank.running.update(self.bank.queue)
+
+    @rule()
+    def cancelled_one_is_written(self) -> None:
+        for entry in self.bank.records.values():
+            if entry["status"] == "cancelled":
+                self.bank._write(entry["item"])
+
+    @rule()
+    def background_round(self) -> None:
+        self.rest.set()
+        self.run(self.settled())
+        self.rest.clear()
 
     @rule()
     def deliver(self) -> None:
@@ -308,6 +359,7 @@ class Interleavings(RuleBasedStateMachine):
         """Everything becomes well, and all that waits is done."""
         self.bank.heal()
         self.bank.gate.set()
+        self.rest.set()
         for expected, record in self.running:
             self.said.append(expected)
             await self.delivery.add(record)

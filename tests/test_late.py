@@ -11,7 +11,12 @@ from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
-from astrbot_plugin_hindsight_memory.late import late_files, read_late, write_late
+from astrbot_plugin_hindsight_memory.late import (
+    late_files,
+    new_late_path,
+    read_late,
+    write_late,
+)
 from astrbot_plugin_hindsight_memory.outbox import Outbox
 from support import turn_of
 
@@ -83,6 +88,24 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(kept.read_text("utf-8"), content)
         self.assertEqual(late_files(self.folder), [])
 
+    async def test_copy_of_what_is_there_is_left_out(self) -> None:
+        """The process was killed after the commit, before the copy was deleted."""
+        await self.outbox.copy(turn_of(A, "1"))
+        (path,) = late_files(self.folder)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        await self.outbox.take_in_files()
+        self.assertEqual(await self.said(), [], "its own instance has the turn")
+        await self.outbox.add([turn_of(A, "1")])
+        after = self.open()
+        await after.take_in_files()
+        self.assertEqual(await self.said(after), ["1"])
+        self.assertEqual(late_files(self.folder), [])
+
+    async def test_copies_are_dropped(self) -> None:
+        copies = [await self.outbox.copy(turn_of(A, text)) for text in "12"]
+        await self.outbox.drop_copies(copies)
+        self.assertEqual(late_files(self.folder), [])
+
     async def test_another_instance_takes_it_in_meanwhile(self) -> None:
         gone = self.folder / "late-gone.json"
         with mock.patch.object(Path, "glob", return_value=[gone]):
@@ -92,14 +115,14 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
 
     def test_oldest_first(self) -> None:
         for text in "123":
-            write_late(self.folder, [turn_of(A, text)])
+            write_late(new_late_path(self.folder), [turn_of(A, text)])
         for number, path in enumerate(self.folder.iterdir()):
             os.utime(path, (100 - number, 100 - number))
         times = [path.stat().st_mtime for path in late_files(self.folder)]
         self.assertEqual(times, sorted(times))
 
     def test_ids_are_fixed_when_it_is_written(self) -> None:
-        write_late(self.folder, [turn_of(A, "1")])
+        write_late(new_late_path(self.folder), [turn_of(A, "1")])
         (path,) = late_files(self.folder)
         self.assertEqual(read_late(path), read_late(path))
         self.assertTrue(json.loads(path.read_text("utf-8"))[0]["document_id"].startswith(A[:24]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -190,6 +191,20 @@ class StatusTest(CommandsCase):
         await self.delivery.add(turn_of())
         await self.expect_line("status_unsaved", unsaved=1, lost=0)
 
+    async def test_disk_that_hangs(self) -> None:
+        await self.delivery.add(turn_of())
+        self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.0))
+        reached, go_on = self.disk.stall()
+        await self.expect_line("disk")
+        self.assertTrue(await reached())
+        go_on()
+
+    async def test_file_of_a_later_version(self) -> None:
+        with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
+            db.execute("PRAGMA user_version = 99")
+        await self.delivery.add(turn_of())
+        await self.expect_line("newer_file")
+
     async def test_damaged_outbox(self) -> None:
         (self.folder / DATABASE_FILE).write_bytes(b"no database " * 500)
         figures = await self.outbox.figures(day="")
@@ -363,7 +378,7 @@ class ReportTest(CommandsCase):
         content = json.loads(await self.report())
         self.assertEqual(content["plugin"], VERSION)
         self.assertEqual((content["astrbot"], content["hindsight"]), ("4.29.3", "1.1.0"))
-        self.assertEqual(content["settings"]["recall"]["max_tokens"], 1024)
+        self.assertEqual(content["settings"]["recall"]["max_tokens"], 512)
         self.assertEqual(content["skips"], {"no_words": 1})
         self.assertEqual((content["recalls"], content["breaker"]), (1, "closed"))
         self.assertEqual(content["outbox"]["open_turns"], 1)

@@ -559,9 +559,13 @@ class RightsTest(RightsCase):
         before = await self.texts()
         for name, (kind, sentence) in kinds.items():
             self.proxy.fault = kind
-            for words in ("list", "recall 出错", "ask 出错", "forget 1", "forgetme", "export"):
+            for words in ("list", "recall 出错", "ask 出错", "forget 1", "export"):
                 with self.subTest(f"{name}: {words}"):
                     self.assertIn(sentence, await self.command(who, words))
+            with self.subTest(f"{name}: forgetme"):  # is noted all the same, so in another chat
+                answer = await self.command(36003, "forgetme")
+                self.assertIn(sentence, answer)
+                self.assertIn("后台", answer)
             with self.subTest(f"{name}: wipe"):
                 asked = await self.command(36002, "wipe")
                 answer = await self.command(36002, f"wipe {asked.split()[-1]}")

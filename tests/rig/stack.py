@@ -6,7 +6,7 @@ import asyncio
 import unittest
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from rig import venvs
 from rig.astrbot import PLUGIN, AstrBot
@@ -54,10 +54,9 @@ class Stack(Running):
 
     def __init__(
         self,
+        hindsight: HindsightServer,
         *,
         astrbot: str = "astrbot-latest",
-        extraction: Literal["none", "stub"] = "none",
-        embeddings: Literal["e5", "hashed"] = "e5",
         overrides: Json | None = None,
         onebots: int = 1,
         extra_plugins: Sequence[Path] = (),
@@ -67,9 +66,8 @@ class Stack(Running):
         """Describe it; `start()` runs it.
 
         Args:
+            hindsight: A server that runs and goes on; the plugin's bank is deleted at the end.
             astrbot: Which AstrBot, by the name of its virtual environment.
-            extraction: The model behind Hindsight, see `HindsightServer`.
-            embeddings: Real ones or hashed ones.
             overrides: Changes to AstrBot's configuration.
             onebots: How many bot accounts there are.
             extra_plugins: Folders of further plugins.
@@ -78,8 +76,7 @@ class Stack(Running):
         """
         super().__init__()
         self._astrbot = astrbot
-        self._extraction: Literal["none", "stub"] = extraction
-        self._embeddings: Literal["e5", "hashed"] = embeddings
+        self.hindsight = hindsight
         self._options: Json = {
             "overrides": overrides,
             "onebots": onebots,
@@ -89,17 +86,13 @@ class Stack(Running):
         self._settings = settings
 
     async def _start(self) -> None:
-        pythons = await asyncio.to_thread(venvs.ensure_many, [self._astrbot, "hindsight"])
+        python = await asyncio.to_thread(venvs.ensure, self._astrbot)
         enter = self._exits.enter_async_context
         self.model = await enter(ModelStub())
-        self.hindsight = await enter(
-            HindsightServer(
-                pythons["hindsight"], model=self._extraction, embeddings=self._embeddings
-            )
-        )
         self.proxy = await enter(RecordingProxy(self.hindsight.url))
         self.bank = await enter(Bank(self.hindsight, BANK))
-        self.bot = await enter(self.another_bot(pythons[self._astrbot]))
+        self._exits.push_async_callback(self.bank.delete)
+        self.bot = await enter(self.another_bot(python))
 
     def another_bot(self, python: Path, **settings: Any) -> AstrBot:
         """A further AstrBot that uses the same servers; start it with `async with`.
@@ -119,18 +112,30 @@ class Stack(Running):
 
 
 class StackTest(unittest.TestCase):
-    """Live tests that share one stack; test methods are coroutines in its event loop."""
+    """Live tests that share one stack; test methods are coroutines in its event loop.
+
+    The classes of a module share a Hindsight for each kind of it that they ask for.
+    """
 
     options: ClassVar[Json] = {}
     stack: ClassVar[Stack]
     _runner: ClassVar[asyncio.Runner]
+    _servers: ClassVar[dict[tuple[str, str], HindsightServer]] = {}
 
     @classmethod
     def setUpClass(cls) -> None:
         """Start the stack."""
         cls._runner = asyncio.Runner()
         cls.addClassCleanup(cls._runner.close)
-        cls.stack = cls._runner.run(Stack(**cls.options).start())
+        options = dict(cls.options)
+        kind = (options.pop("extraction", "none"), options.pop("embeddings", "e5"))
+        if kind not in cls._servers:
+            python = venvs.ensure("hindsight")
+            server = HindsightServer(python, model=kind[0], embeddings=kind[1])
+            asyncio.run(server.start())
+            unittest.addModuleCleanup(lambda: asyncio.run(cls._servers.pop(kind).stop()))
+            cls._servers[kind] = server
+        cls.stack = cls._runner.run(Stack(cls._servers[kind], **options).start())
         cls.addClassCleanup(lambda: cls._runner.run(cls.stack.stop()))
 
     def setUp(self) -> None:
