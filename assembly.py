@@ -19,8 +19,10 @@ from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
+from .commands_testing import Testing
 from .delivery import Delivery
 from .erasure import Eraser
+from .failures import FailureWatch
 from .handover import Work
 from .hindsight_client import HindsightClient
 from .importing import Importer
@@ -32,6 +34,7 @@ from .people import People
 from .rate_limit import RateLimit
 from .rebinding import Rebinder
 from .scope import ScopeState
+from .selftest import SelfTest
 from .settings import Settings
 from .status import Status
 from .texts import Texts
@@ -49,6 +52,7 @@ class Parts:
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
+        failures: What the server has failed on, None without a server.
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
@@ -65,6 +69,7 @@ class Parts:
     stored: Stored | None
     outbox: Outbox
     delivery: Delivery
+    failures: FailureWatch | None
     memory: ChatMemory
     people: People
     status: Status
@@ -147,6 +152,7 @@ def assemble(
         clock=clock,
         read_profile=archive.profile if archive else None,
     )
+    failures = _failures(stored, state, outbox, delivery, clock, logger)
     workers = Workers(clock, logger)
     status = Status(
         settings=settings,
@@ -156,6 +162,7 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        failures=failures,
         workers=workers,
         clock=clock,
         host=host,
@@ -170,10 +177,19 @@ def assemble(
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(
-            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+            memory,
+            state,
+            delivery,
+            lists,
+            clock,
+            bindings,
+            people,
+            members_may_manage=may_manage,
+            separate_personas=settings.separate_personas,
         ),
-        Switching(memory, state, bindings),
-        Operating(delivery),
+        Switching(memory, state, bindings, outbox, clock),
+        Operating(delivery, failures),
+        Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
         Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
@@ -185,6 +201,7 @@ def assemble(
         limit=limit,
         work=work,
         members_may_manage=may_manage,
+        separate_personas=settings.separate_personas,
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
     return Parts(
@@ -194,6 +211,7 @@ def assemble(
         stored,
         outbox,
         delivery,
+        failures,
         memory,
         people,
         status,
@@ -203,6 +221,35 @@ def assemble(
         work,
         workers,
     )
+
+
+def _failures(
+    stored: Stored | None,
+    state: ScopeState,
+    outbox: Outbox,
+    delivery: Delivery,
+    clock: Clock,
+    logger: Logger,
+) -> FailureWatch | None:
+    if stored is None or state.hasher is None:
+        return None
+    return FailureWatch(
+        stored.client,
+        state.hasher,
+        stored.archive,
+        outbox,
+        delivery,
+        clock=clock,
+        logger=logger,
+    )
+
+
+def _selftest(
+    stored: Stored | None, state: ScopeState, failures: FailureWatch | None, clock: Clock
+) -> SelfTest | None:
+    if stored is None or state.hasher is None or failures is None:
+        return None
+    return SelfTest(stored.client, state.hasher, stored.archive, stored.eraser, failures, clock)
 
 
 def _stored(

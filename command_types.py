@@ -68,6 +68,7 @@ class Caller:
         past: What was said in the chat before, if AstrBot can tell.
         place: Where, in the platform's own ids; for what they have been before.
         typed: The whole command as it was typed, ids and all.
+        message: The keyed hash of the message that it was typed in, see `Message.key`.
     """
 
     scope: Scope | Skip
@@ -80,6 +81,7 @@ class Caller:
     past: Past | None = field(default=None, repr=False)
     place: Origin = NOWHERE
     typed: str = field(default="", repr=False)
+    message: str = ""
 
     @property
     def key(self) -> PersonKey:

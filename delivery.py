@@ -271,6 +271,10 @@ class Delivery:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         return await self._intake.edit_chat(erasure, edit, documents)
 
+    async def withdraw(self, erasure: Erasure, message: str, at: float) -> None:
+        """Takes a withdrawn message out of what waits; see `Outbox.withdraw`."""
+        await self._intake.withdraw(erasure, message, at)
+
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
         return await self._intake.waiting(chat)
@@ -294,6 +298,7 @@ class Delivery:
             return
         seconds = now - self._aged_at
         dropped = await self._intake.on_disk(self._outbox.age(seconds, limit=MAX_AGE_SECONDS))
+        await self._intake.on_disk(self._outbox.forget_messages(self._clock.unix()))
         self._aged_at = now
         if dropped:
             self._logger.warning("gave up %d windows that waited too long", dropped)

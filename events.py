@@ -80,6 +80,25 @@ def is_manager(event: Any) -> bool:
     return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
 
 
+def message_id_of(event: Any) -> str:
+    """What the platform calls a message; empty where it never tells that one was withdrawn."""
+    if event.get_platform_name() != "aiocqhttp":
+        return ""
+    return str(getattr(event.message_obj, "message_id", ""))
+
+
+def withdrawn_id_of(event: Any) -> str:
+    """What the platform calls the message of which an event tells that it was withdrawn.
+
+    OneBot alone does, in a notice whose sender is the message's, whoever has withdrawn it.
+    """
+    raw = getattr(event.message_obj, "raw_message", None)
+    if not isinstance(raw, dict) or raw.get("post_type") != "notice":
+        return ""
+    is_told = raw.get("notice_type") in {"group_recall", "friend_recall"}
+    return str(raw.get("message_id") or "") if is_told else ""
+
+
 def mentioned_name(event: Any) -> str:
     """The name by which a message mentions the bot, or an empty text."""
     self_id = str(event.get_self_id() or "")

@@ -21,12 +21,14 @@ from .hindsight_answers import (
     read_document,
     read_listed,
     read_memory,
+    read_payload,
     read_recall,
 )
 from .hindsight_bank import LONG_PAGE, PAGE_SIZE, HindsightBank
 from .hindsight_http import Answer
 from .hindsight_types import (
     NO_OPTIONS,
+    SOURCE_TOKENS,
     DocumentPage,
     MemoryPage,
     RecalledMemory,
@@ -275,6 +277,34 @@ class HindsightClient(HindsightBank):
         """One document, or None if it is gone; the caller checks its tags."""
         answer = await self._request("GET", self._document(document_id), missing_is_empty=True)
         return None if answer.status == 404 else read_document(document_id, answer.content)
+
+    async def retained(self, operation_id: str) -> StoredDocument | None:
+        """What a retain was to write, from its record; None where that does not tell.
+
+        The caller checks its tags.
+        """
+        params = {"include_payload": "true"}
+        path = self._operation(operation_id)
+        answer = await self._request("GET", path, params=params, missing_is_empty=True)
+        return read_payload(answer.content)
+
+    async def found_anywhere(self, query: str, tags: Sequence[str]) -> set[str]:
+        """Ids of the documents that a recall under these tags finds, whatever tags they carry.
+
+        For the test of the server alone: what a chat is given is looked through once more.
+        """
+        body = {
+            "query": query,
+            "budget": "low",
+            "max_tokens": SOURCE_TOKENS,
+            "tags": strict_tags(tags),
+            "tags_match": "all_strict",
+            "include": {"entities": None},
+        }
+        path = f"{self._bank}/memories/recall"
+        answer = await self._request("POST", path, json=body, missing_is_empty=True)
+        found = [memory for memory in map(read_memory, answer.rows("results")) if memory]
+        return {memory.document_id for memory in found if memory.document_id}
 
     async def retag_document(self, document_id: str, tags: Sequence[str]) -> bool:
         """Gives a document and its memories other tags; False if it is gone.

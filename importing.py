@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from logging import Logger
 from typing import Protocol
@@ -271,7 +271,7 @@ class Importer:
             await self._outbox.set_import_phase(progress.batch, phase)
         if told:
             texts, say = told
-            await say(progress_text(texts, progress))
+            await say(progress_text(texts, replace(progress, phase="told")))
 
     def _log(self, pending: Sequence[Progress]) -> None:
         now = self._clock.monotonic()

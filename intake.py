@@ -206,6 +206,15 @@ class Intake:
             edited = await self._outbox.edit_chat(erasure, edit, documents)
             return replace(edited, waiting=edited.waiting + gone)
 
+    async def withdraw(self, erasure: Erasure, message: str, at: float) -> None:
+        """Takes a withdrawn message out of what waits; what is in memory only is not taken in.
+
+        See `Outbox.withdraw`.
+        """
+        async with self._saving:
+            await self._outbox.take_in_files()
+            await self._outbox.withdraw(erasure, message, at=at)
+
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
         async with self._saving:

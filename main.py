@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
@@ -44,19 +45,31 @@ from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller
-from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
+from .events import (
+    EventReader,
+    ids_of,
+    is_manager,
+    locale_of,
+    message_id_of,
+    origin_of,
+    person_id_of,
+    withdrawn_id_of,
+)
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .history import PastEvent, Place
+from .intake import DISK_ERRORS
 from .model_tools import ToolName, ToolSpec
-from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
+from .personas import Personas
+from .scope import UNKNOWN_PERSON, Origin, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
 from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
+PERSONA_EXTRA = f"{PLUGIN}_persona"
 COMMAND = "hindsight"
 WORK_SECONDS = 3.0
 """So long an ending instance waits for commands and tools."""
@@ -75,6 +88,10 @@ HISTORY_SECONDS = 20.0
 """So long one page of a chat's past may take."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
+
+WITHDRAW_TRIES = 600
+WITHDRAW_PAUSE_SECONDS = 1.0
+"""Between two tries while the disk fails."""
 
 ToolRun = Callable[[AstrMessageEvent, ToolName, str], Awaitable[str]]
 
@@ -132,6 +149,14 @@ class WokenInPrivateOrByName(filter.CustomFilter):
         return bool(event.is_at_or_wake_command)
 
 
+class TellsOfWithdrawal(filter.CustomFilter):
+    """Passes what tells that a message was withdrawn."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Looks only: what is to be done is done where session rules have been asked."""
+        return bool(withdrawn_id_of(event))
+
+
 class HindsightMemory(Star):
     """Long-term memory for each chat, kept in Hindsight."""
 
@@ -151,6 +176,7 @@ class HindsightMemory(Star):
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
         self._bot_names = BotNames(self._clock)
+        self._personas = Personas(context)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakSet[Turn] = WeakSet()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
@@ -168,6 +194,8 @@ class HindsightMemory(Star):
         await delivery.start()
         if stored:
             self._parts.workers.start("eraser", stored.eraser.run)
+        if self._parts.failures:
+            self._parts.workers.start("failures", self._parts.failures.run)
         self._parts.workers.start("delivery", delivery.run)
         if self._parts.importer:
             self._parts.workers.start("import", self._parts.importer.run)
@@ -246,10 +274,19 @@ class HindsightMemory(Star):
         turn = self._working.get(event.unified_msg_origin)
         scope = self._memory.admit(self._scope(event))
         if turn and event.message_str and isinstance(scope, Scope):
-            message = self._reader(event, scope).message(self._clock.local())
+            message = self._message(event, scope, self._clock.local())
             is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
+
+    @filter.custom_filter(TellsOfWithdrawal)
+    @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_withdrawn"))
+    async def note_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Forgets a message that was withdrawn; nobody is told, and no other plugin is stopped."""
+        try:
+            await self._forget_withdrawn(event)
+        except Exception:  # noqa: BLE001 - it would stop the event for other plugins
+            logger.error("a withdrawn message could not be forgotten", exc_info=True)
 
     @filter.after_message_sent(desc=in_both("about_new"))
     async def note_new_talk(self, event: AstrMessageEvent) -> None:
@@ -295,8 +332,10 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
+            await self._note_persona(event)
             cleaned = await self._clean(event, words)
-            caller = replace(self._caller(event, self._scope(event)), typed=words)
+            scope = await self._parts.bindings.meet(self._scope(event))
+            caller = replace(self._caller(event, scope), typed=words)
             async for answer in self._parts.commands.answer(caller, cleaned):
                 yield answer
 
@@ -307,6 +346,7 @@ class HindsightMemory(Star):
             return self._texts(event)("ended")
         if plugin is not self:
             return await plugin.use_tool(event, name, text)
+        await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
         return await self._parts.tools.answer(name, caller, text)
@@ -316,12 +356,13 @@ class HindsightMemory(Star):
         # What has passed one of our handlers was admitted by the session's rules just now.
         passed = event.get_extra("activated_handlers") or ()
         is_passed = any(handler.handler_module_path == __name__ for handler in passed)
+        await self._note_persona(event)
         scope = await self._admitted(event, is_passed=is_passed)
         if isinstance(scope, Skip):
             self._refuse(event, scope)
             return None
         await self._parts.people.meet(scope, ids_of(event))
-        message = self._reader(event, scope).message(self._clock.local())
+        message = self._message(event, scope, self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
@@ -342,15 +383,18 @@ class HindsightMemory(Star):
             if turn:  # without the waiting hook this is a runner that drops our part (Dify, …)
                 self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
         elif turn := _turn_of(event):
+            await self._note_persona(event)
             admitted = await self._admitted(event)
             if isinstance(admitted, Skip):
                 turn.drop_recall()
                 self._refuse(event, admitted)
                 return None
-            is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
+            # Another persona answers after all, or the chat was bound to another memory.
+            is_elsewhere = admitted != turn.message.scope
+            if is_elsewhere:
+                turn.message = await self._read_again(event, turn, admitted)
             if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
-                turn.message = await self._read_again(event, turn, admitted)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -385,9 +429,41 @@ class HindsightMemory(Star):
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
         await self._parts.people.meet(scope, ids_of(event))
-        first, now = turn.message, self._reader(event, scope).message(turn.message.at)
+        first, now = turn.message, self._message(event, scope, turn.message.at)
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
+
+    async def _forget_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Has a message forgotten; where the disk fails, as soon as it does not.
+
+        What the bot itself has said is known by no id.
+        """
+        if origin_of(event).sender_id == str(event.get_self_id() or ""):
+            return
+        for _ in range(WITHDRAW_TRIES):
+            plugin = self._handover.successor() or self
+            try:
+                await plugin.withdraw(origin_of(event), withdrawn_id_of(event))
+            except DISK_ERRORS:
+                await self._clock.sleep(WITHDRAW_PAUSE_SECONDS)
+            else:
+                return
+        logger.error("the disk did not take for long that a message was withdrawn")
+
+    async def withdraw(self, origin: Origin, message_id: str) -> None:
+        """Takes a message, and the answer to it, out of all memories of its chat.
+
+        Raises:
+            sqlite3.Error, OSError: The disk failed.
+        """
+        scope, hasher = self._parts.bindings.resolve(origin), self._state.hasher
+        if hasher is None or isinstance(scope, Skip):
+            return
+        message = hasher.message(origin, message_id)
+        for memory in self._parts.bindings.memories(scope):
+            self._memory.forget_chat(memory)
+            if self._parts.stored:
+                await self._parts.stored.eraser.withdraw(memory, message)
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -452,9 +528,14 @@ class HindsightMemory(Star):
 
     # --- Reading events -----------------------------------------------------------------------
 
+    async def _note_persona(self, event: AstrMessageEvent) -> None:
+        """Leaves on the event which persona answers it, where that makes a difference."""
+        if self._settings.separate_personas:
+            event.set_extra(PERSONA_EXTRA, await self._personas.in_force(event))
+
     async def _admitted(self, event: AstrMessageEvent, *, is_passed: bool = False) -> Scope | Skip:
         """The chat of an event, or why it has no memory now; AstrBot asks no rule for hooks."""
-        scope = self._memory.admit(self._scope(event))
+        scope = self._memory.admit(await self._parts.bindings.meet(self._scope(event)))
         umo = event.unified_msg_origin
         if isinstance(scope, Skip) or is_passed:
             return scope
@@ -468,7 +549,14 @@ class HindsightMemory(Star):
             return Skip.DENIED
         if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
             return Skip.DENIED
-        return self._parts.bindings.scope(origin)
+        return self._parts.bindings.scope(origin, event.get_extra(PERSONA_EXTRA) or "")
+
+    def _message(self, event: AstrMessageEvent, scope: Scope, at: datetime) -> Message:
+        return replace(self._reader(event, scope).message(at), key=self._message_key(event))
+
+    def _message_key(self, event: AstrMessageEvent) -> str:
+        hasher = self._state.hasher
+        return hasher.message(origin_of(event), message_id_of(event)) if hasher else ""
 
     def _reader(
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
@@ -502,6 +590,7 @@ class HindsightMemory(Star):
             is_admin=event.is_admin(),
             past=past,
             place=origin_of(event),
+            message=self._message_key(event),
         )
 
     async def read_past(

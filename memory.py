@@ -205,10 +205,11 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
-        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
+        is_wanted = not self.is_outdated(first)
+        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
+        said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
         said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
@@ -220,7 +221,7 @@ class ChatMemory:
             began=first.began,
         )
         await self._delivery.add(record)
-        if not self.is_outdated(first):
+        if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
 
     def record(
@@ -232,6 +233,7 @@ class ChatMemory:
         at: datetime,
         *,
         by_bot: bool = False,
+        message: str = "",
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
@@ -242,9 +244,10 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
             by_bot: The bot says it, in answer to that person.
+            message: See `Message.key`.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts), message)
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate
 
-from . import batches, wishes
+from . import batches, wishes, withdrawn
 from .batches import Batch, ImportFacts, Phase, Progress, Silence
 from .hindsight_types import RetainItem
 from .late import LateTurn, late_files, new_late_path, read_late, write_late
@@ -121,6 +121,7 @@ class OutboxFigures:
         sent_chars: Characters delivered, ever.
         sent_chars_today: Characters delivered on the day asked for.
         dropped: Windows given up for age or number, ever.
+        withdrawn: Messages that were withdrawn and therefore taken out, ever.
         moved_aside: Name of the corrupt database that this run replaced, or empty.
     """
 
@@ -132,6 +133,7 @@ class OutboxFigures:
     sent_chars: int = 0
     sent_chars_today: int = 0
     dropped: int = 0
+    withdrawn: int = 0
     moved_aside: str = ""
 
 
@@ -189,7 +191,8 @@ class Outbox:
     @_transaction
     def add(self, db: sqlite3.Connection, turns: Sequence[TurnRecord]) -> list[Added]:
         """Commits turns, each to its chat's open window, but those that are erased already."""
-        return [self._add(db, turn) for turn in turns if not wishes.is_cut_off(db, turn)]
+        stand = (self._as_wished(db, turn) for turn in turns)
+        return [self._add(db, turn) for turn in stand if turn]
 
     @_transaction
     def seal(self, db: sqlite3.Connection, document_ids: Collection[str] | None = None) -> None:
@@ -272,9 +275,10 @@ class Outbox:
     def take_in_late(self, db: sqlite3.Connection, late: Sequence[LateTurn]) -> None:
         """Makes sealed windows of turns, those left out that are there already."""
         for one in late:
-            if not _has(db, one) and not wishes.is_cut_off(db, one.turn):
-                turn, ids = one.turn, (one.document_id, one.operation_id)
+            if not _has(db, one) and (turn := self._as_wished(db, one.turn)):
+                ids = one.document_id, one.operation_id
                 _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
+                withdrawn.note(db, turn, one.document_id)
                 self._count_sealed(db, 1)
 
     async def take_in_files(self) -> None:
@@ -332,12 +336,38 @@ class Outbox:
     @_transaction
     def queue(self, db: sqlite3.Connection, turn: TurnRecord) -> Window | None:
         """Puts a turn in the queue as a window of its own; None where it is erased already."""
-        if wishes.is_cut_off(db, turn):
+        stands = self._as_wished(db, turn)
+        if stands is None:
             return None
-        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines])
+        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [stands.lines])
+        withdrawn.note(db, stands, document_id)
         self._count_sealed(db, 1)
         row = db.execute(f"{_SELECT_WINDOW} WHERE document_id = ?", (document_id,)).fetchone()
         return _window(db, row)
+
+    @_transaction
+    def queue_again(self, db: sqlite3.Connection, chat: str, document: Document) -> bool:
+        """Queues a document that was sent, under its own id and another operation id.
+
+        Returns:
+            False where it waits already, or something of it is to be erased.
+        """
+        pending = next((one for one in wishes.pending(db) if one.chat == chat), None)
+        document_id = document.document_id
+        waits = "SELECT 1 FROM windows WHERE document_id = ?"
+        if db.execute(waits, (document_id,)).fetchone() or (
+            pending and pending.concerns(document_id)
+        ):
+            return False
+        ids = document_id, str(uuid.uuid4())
+        _insert_window(db, "sealed", chat, document.header, group_turns(document.lines), ids)
+        self._count_sealed(db, 1)
+        return True
+
+    @_transaction
+    def wish(self, db: sqlite3.Connection, erasure: Erasure) -> None:
+        """Notes what must vanish."""
+        wishes.note(db, erasure)
 
     @_transaction
     def take_back(self, db: sqlite3.Connection, window: Window) -> None:
@@ -379,6 +409,34 @@ class Outbox:
             edit: Takes lines and returns those that stay.
             documents: See `replace_documents`.
         """
+        return self._edit(db, erasure, edit, documents)
+
+    @_transaction
+    def withdraw(
+        self, db: sqlite3.Connection, erasure: Erasure, message: str, *, at: float
+    ) -> None:
+        """Takes the lines of a message, and the answer to it, out of what waits.
+
+        Those that may be stored already are noted for erasure; one that comes later is not taken.
+
+        Args:
+            db: The database.
+            erasure: Of its chat.
+            message: Which one, see `withdrawn`.
+            at: When it was withdrawn, in Unix seconds.
+        """
+        found = withdrawn.withdraw(db, erasure.chat, message, at)
+        if found:
+            unsent = "SELECT document_id FROM windows WHERE chat = ? AND state = 'open'"
+            unsent_ids = {one for (one,) in db.execute(unsent, (erasure.chat,))}
+            lines = {line: place for line, place in found.items() if place not in unsent_ids}
+            edit = functools.partial(withdrawn.without, erasure.chat, found)
+            self._edit(db, replace(erasure, lines=lines), edit, ())
+            _count_up(db, "withdrawn", 1)
+
+    def _edit(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
         removed = 0
         sent: list[str] = []
         for row_id, state, window in _windows_of(db, erasure.chat):
@@ -422,7 +480,7 @@ class Outbox:
                 continue
             lines += len(document.lines) - len(kept)
             replaced.append(document.document_id)
-            stays = [] if pending.whole else pending.without_people(kept)
+            stays = [] if pending.whole else pending.staying(kept)
             new_id = ""
             if stays:
                 turns = group_turns(stays)
@@ -500,6 +558,11 @@ class Outbox:
         batches.leave_out(db, chat, silence)
 
     @_transaction
+    def end_silence(self, db: sqlite3.Connection, chat: str, now: float) -> None:
+        """Ends a time that must not be imported, and whose end was not known."""
+        batches.end_silence(db, chat, now)
+
+    @_transaction
     def note_documents(
         self, db: sqlite3.Connection, chat: str, document_ids: Collection[str]
     ) -> None:
@@ -512,9 +575,15 @@ class Outbox:
         wishes.cut_off(db, chat, person, at)
 
     @_transaction
-    def end_wish(self, db: sqlite3.Connection, chat: str) -> None:
-        """Lets a chat be sent again; documents that were noted are still to go."""
-        wishes.end_wish(db, chat)
+    def end_wish(self, db: sqlite3.Connection, chat: str, lines: Collection[str] = ()) -> None:
+        """Lets a chat be sent again; documents that were noted are still to go.
+
+        Args:
+            db: The database.
+            chat: The chat's hash.
+            lines: Keys of the single lines that are gone.
+        """
+        wishes.end_wish(db, chat, lines)
 
     @_transaction
     def end_erasure(self, db: sqlite3.Connection, chat: str) -> None:
@@ -557,6 +626,11 @@ class Outbox:
         return number
 
     @_transaction
+    def forget_messages(self, db: sqlite3.Connection, now: float) -> None:
+        """Forgets which lines messages became that nobody can withdraw any more."""
+        withdrawn.forget_old(db, now)
+
+    @_transaction
     def figures(self, db: sqlite3.Connection, *, day: str) -> OutboxFigures:
         """The numbers for status; `day` is the local date."""
         importing = db.execute("SELECT COUNT(*) FROM windows WHERE state = 'import'").fetchone()[0]
@@ -575,6 +649,7 @@ class Outbox:
             sent_chars=int(_figure(db, "sent_chars")),
             sent_chars_today=int(_figure(db, f"chars:{day}")),
             dropped=int(_figure(db, "dropped")),
+            withdrawn=int(_figure(db, "withdrawn")),
             moved_aside=self._moved_aside,
         )
 
@@ -642,6 +717,17 @@ class Outbox:
             self._connection = db
         return self._connection
 
+    def _as_wished(self, db: sqlite3.Connection, turn: TurnRecord) -> TurnRecord | None:
+        """A turn as it may be stored; None where nothing of it may."""
+        if wishes.is_cut_off(db, turn):
+            return None
+        if withdrawn.is_withdrawn(db, turn.lines):
+            _count_up(db, "withdrawn", 1)
+        lines = withdrawn.as_it_stands(db, turn)
+        if lines == turn.lines:
+            return turn
+        return replace(turn, lines=lines) if lines else None
+
     def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
         row = db.execute(
             "SELECT id, document_id, turns, chars FROM windows WHERE chat = ? AND state = 'open'",
@@ -659,6 +745,7 @@ class Outbox:
             _insert_turns(db, row_id, [turn.lines])
         else:
             document_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
+        withdrawn.note(db, turn, document_id)
         if sealed:
             self._count_sealed(db, 1)
         return Added(document_id, sealed)
@@ -754,6 +841,7 @@ def _insert_window(
         ),
     )
     _insert_turns(db, cursor.lastrowid or 0, turns)
+    withdrawn.moved(db, chat, [line for lines in turns for line in lines], document_id)
     return document_id
 
 
@@ -783,6 +871,7 @@ def _rewrite_window(
         ),
     )
     _insert_turns(db, row_id, turns)
+    withdrawn.moved(db, window.chat, [line for lines in turns for line in lines], document_id)
     return document_id
 
 

@@ -36,6 +36,17 @@ _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
 
+MADE_UP = "selftest"
+"""The platform of chats that are none."""
+
+_TAG_FORMS = (
+    r"scope:(?:private|group)",
+    r"platform:.+",
+    r"(?:sender|group):[0-9a-f]{32}",
+    r"umo:[0-9a-f]{32}",
+)
+"""The tags of a chat, in their order."""
+
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
 
@@ -130,6 +141,16 @@ class Scope:
     home: Scope | None = None
     own: Scope | None = None
 
+    @property
+    def rooms(self) -> frozenset[str]:
+        """The chat as it is bound and as it is by itself: who says no has said so in both."""
+        return frozenset({self.room, self.own.room if self.own else self.room})
+
+    @property
+    def platforms(self) -> frozenset[str]:
+        """The platform that the chat is on, and the one that it was on."""
+        return frozenset({self.platform, self.tags[1].partition(":")[2]})
+
     def read_tags(self, *, match_umo: bool) -> tuple[str, ...]:
         """The tags that a recall or a list must ask for, all of them, strictly.
 
@@ -140,6 +161,15 @@ class Scope:
                 nothing but the umo, which therefore always counts there.
         """
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
+
+
+def chat_tags(tags: Collection[str]) -> Tags | None:
+    """The four tags of a chat in their order; None where these are not four of that form."""
+    found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
+    if len(tags) != len(_TAG_FORMS) or len(found) != len(_TAG_FORMS):
+        return None
+    scope, platform, owner, place = found
+    return scope, platform, owner, place
 
 
 class Hasher:
@@ -211,6 +241,19 @@ class Hasher:
     def persona_digest(self, name: str) -> str:
         """What stands for a persona on the disk, empty for the default one."""
         return self.digest("persona", name) if name else ""
+
+    def made_up(self, kind: ChatKind) -> Scope:
+        """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
+        whose, place = (self.digest(f"made up {one}", kind) for one in ("owner", "place"))
+        owner = f"{'group' if kind == 'group' else 'sender'}:{whose}"
+        tags = (f"scope:{kind}", f"platform:{MADE_UP}", owner, f"umo:{place}")
+        chat = self.name(tags)
+        return Scope(kind, MADE_UP, tags, chat, chat)
+
+    def message(self, origin: Origin, message_id: str) -> str:
+        """What stands for a message, empty where the platform does not tell which it is."""
+        parts = (origin.umo, origin.sender_id, message_id)
+        return self.digest("message", "\n".join(parts)) if message_id else ""
 
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.
@@ -394,7 +437,7 @@ class ScopeState:
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
-            _person_keys(self._hasher, scope, person_id)
+            _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         )
 
     def switch(self, scope: Scope, *, on: bool) -> None:
@@ -404,8 +447,8 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            off = self._data.off - {scope.room} if on else self._data.off | {scope.room}
-            paused = {c: at for c, at in self._data.paused.items() if c != scope.room}
+            off = self._data.off - scope.rooms if on else self._data.off | scope.rooms
+            paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
             self._replace(replace(self._data, off=off, paused=paused))
 
     def pause(self, scope: Scope, seconds: float) -> None:
@@ -417,7 +460,8 @@ class ScopeState:
         with self._writing:
             now = self._now()
             paused = {chat: at for chat, at in self._data.paused.items() if at > now}
-            self._replace(replace(self._data, paused=paused | {scope.room: now + seconds}))
+            paused |= dict.fromkeys(scope.rooms, now + seconds)
+            self._replace(replace(self._data, paused=paused))
 
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
@@ -433,12 +477,13 @@ class ScopeState:
         """
         if self._hasher is None:
             return
-        here, all_chats, *others = _person_keys(self._hasher, scope, person_id)
+        here = _people_keys(self._hasher, scope.rooms, person_id)
+        all_chats = _people_keys(self._hasher, scope.platforms, person_id)
         with self._writing:
             if out:
-                people = self._data.opted_out | {all_chats if everywhere else here}
+                people = self._data.opted_out | (all_chats if everywhere else here)
             else:
-                people = self._data.opted_out - {here, all_chats, *others}
+                people = self._data.opted_out - here - all_chats
             self._replace(replace(self._data, opted_out=people))
 
     def _replace(self, data: _StateData) -> None:
@@ -492,11 +537,9 @@ def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
     return frozenset(hashes)
 
 
-def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> list[str]:
-    """What stands for a person in this chat, on this platform, and in what the chat was before."""
-    former = [scope.own.room] if scope.own else []
-    rooms = [scope.room, scope.platform, *former, scope.tags[1].partition(":")[2]]
-    return [hasher.digest(f"person:{room}", person_id) for room in rooms]
+def _people_keys(hasher: Hasher, names: Collection[str], person_id: str) -> set[str]:
+    """What stands for a person in these chats, or on these platforms."""
+    return {hasher.digest(f"person:{name}", person_id) for name in names}
 
 
 def write_private(path: Path, text: str) -> None:

@@ -105,6 +105,7 @@ class Settings:
     enable_private_memory: bool
     enable_group_memory: bool
     language: str
+    separate_personas: bool
     recall: RecallSettings
     retain: RetainSettings
     privacy: PrivacySettings
@@ -129,6 +130,8 @@ def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Setti
     values = _read(Settings, config, schema, "", notes)
     connection, problems = _connection(values)
     values.update(connection)
+    if values["separate_personas"]:  # nothing but the umo tag keeps personas apart
+        values["recall"] = dataclasses.replace(values["recall"], match_umo=True)
     return Settings(
         **values,
         problems=problems,

@@ -61,9 +61,11 @@ class Line:
 
     Attributes:
         text: The whole line.
+        message: The keyed hash of the message that it was made of, until it is on disk.
     """
 
     text: str
+    message: str = field(default="", compare=False, repr=False)
 
     @property
     def pseudonym(self) -> str:
@@ -99,6 +101,10 @@ class Line:
         """What was said."""
         return self._part("words") if self._match else self.text
 
+    def saying(self, words: str) -> Line:
+        """The same line with other words; one that is none is said by nobody."""
+        return Line(f"{self.text.removesuffix(self.words)}{words}")
+
     @cached_property
     def _match(self) -> re.Match[str] | None:
         return _LINE.match(self.text)
@@ -109,7 +115,7 @@ class Line:
     def answering(self, person: str) -> Line:
         """The same line of the bot with the label of whom it answers."""
         head, closing, words = self.text.partition("): ")
-        return Line(f"{head} → {person}{closing}{words}")
+        return Line(f"{head} → {person}{closing}{words}", self.message)
 
 
 @dataclass(frozen=True)
@@ -120,17 +126,19 @@ class Utterance:
         speaker: Who.
         at: When, aware, in the chat's timezone.
         text: The words, on one line.
+        message: See `Line`.
     """
 
     speaker: Speaker
     at: datetime
     text: str
+    message: str = ""
 
     @property
     def line(self) -> Line:
         """The stored form."""
         when = self.at.isoformat(timespec="seconds")
-        return Line(f"{self.speaker.label} ({when}): {self.text}")
+        return Line(f"{self.speaker.label} ({when}): {self.text}", self.message)
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,8 @@ class Message:
         bot: The bot's own name.
         private_to_speaker: The speaker does not want to be stored.
         began: When it came, in seconds of the monotonic clock, which a reload does not set back.
+        key: Its keyed hash, by which it is found when it is withdrawn; empty where the platform
+            never tells of that.
     """
 
     scope: Scope
@@ -162,6 +172,7 @@ class Message:
     bot: Speaker
     private_to_speaker: bool = False
     began: float = math.inf
+    key: str = ""
 
 
 @dataclass(frozen=True)

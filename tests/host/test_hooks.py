@@ -529,3 +529,81 @@ class PersonTest(HooksCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class PersonaTest(HooksCase):
+    """Each persona with a memory of its own, and the persona is known for sure only late."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.persona = "猫娘"
+        manager, conversations = self.context.persona_manager, self.context.conversation_manager
+        manager.personas_v3 = [{"name": name} for name in ("default", "猫娘", "管家")]
+        manager.get_default_persona_v3 = mock.AsyncMock(return_value={"name": "default"})
+        manager.resolve_selected_persona = mock.AsyncMock(
+            side_effect=lambda **_: (self.persona, None, None, False)
+        )
+        conversations.get_curr_conversation_id = mock.AsyncMock(return_value=None)
+        await self.plugin.terminate()
+        self.plugin = await self.start(separate_personas=True)
+
+    async def told(self, persona: str, text: str) -> Any:
+        """Something that a persona remembers."""
+        self.persona = persona
+        event = await self.event(text=text)
+        await self.whole(event)
+        await self.stored()
+        return event
+
+    async def test_what_one_is_told_another_does_not_know(self) -> None:
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for persona, knows in (("猫娘", True), ("管家", False), ("default", False)):
+            self.persona = persona
+            block = await self.whole(await self.event(text="我最喜欢的饮料是什么来着"))
+            self.assertEqual("冰美式" in block, knows, persona)
+
+    async def test_another_persona_than_recalled_for(self) -> None:
+        """The model is asked as the butler, after the recall has begun for the cat girl."""
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for trace in (True, False):
+            event = await self.event(text="我最喜欢的饮料是什么来着")
+            self.persona = "猫娘"
+            await self.begin(event)
+            if trace:
+                event.set_extra("_trace_persona_id", "管家")
+            else:
+                self.persona = "管家"
+            self.assertNotIn("冰美式", await self.request(event))
+            self.persona = "猫娘"  # switched while the model is at it: the answer is the butler's
+            await self.done(event)
+            await self.stored()
+            butler = self.plugin._parts.bindings.scope(main.origin_of(event), "管家")
+            self.assertIn("什么来着", "".join(self.bank.texts(butler)))
+
+    async def test_not_asked_where_the_setting_is_off(self) -> None:
+        await self.plugin.terminate()
+        self.plugin = await self.start()
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        self.context.persona_manager.resolve_selected_persona.assert_not_called()
+        self.assertIn("冰美式", await self.whole(await self.event(text="我最喜欢的饮料是什么")))
+
+
+class ReboundMeanwhileTest(HooksCase):
+    async def test_turn_that_was_under_way_belongs_to_the_memory_it_was_bound_to(self) -> None:
+        event = await self.event()
+        older = self.scope(event)
+        bot_id = event.unified_msg_origin.partition(":")[0]
+        bindings = self.plugin._parts.bindings
+        bindings.bind_bot("another", bot_id)
+        self.assertIs(self.scope(event), Skip.REBOUND)
+        bindings.unbind(main.origin_of(event))
+        await self.begin(event)
+        bindings.bind_bot(bot_id, "older")
+        bound = self.scope(event)
+        self.assertNotEqual(bound.chat, older.chat)
+        self.bank.store(bound, "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        self.assertIn("绿茶", await self.request(event))
+        await self.done(event)
+        await self.stored()
+        self.assertEqual(self.bank.texts(older), [])
+        self.assertEqual(len(self.bank.texts(bound)), 2)
