@@ -190,15 +190,9 @@ class HindsightMemory(Star):
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         if tools := [MemoryTool(spec, self.use_tool) for spec in self._parts.tools.specs]:
             self.context.add_llm_tools(*tools)
-        delivery, stored = self._parts.delivery, self._parts.stored
-        await delivery.start()
-        if stored:
-            self._parts.workers.start("eraser", stored.eraser.run)
-        if self._parts.failures:
-            self._parts.workers.start("failures", self._parts.failures.run)
-        self._parts.workers.start("delivery", delivery.run)
-        if self._parts.importer:
-            self._parts.workers.start("import", self._parts.importer.run)
+        await self._parts.delivery.start()
+        for name, job in self._parts.jobs.items():
+            self._parts.workers.start(name, job)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
