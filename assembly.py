@@ -15,6 +15,7 @@ from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
 from .commands_importing import Importing
+from .commands_listening import ListeningSwitch
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
@@ -230,6 +231,7 @@ def assemble(
             separate_personas=settings.separate_personas,
         ),
         Switching(memory, state, bindings, outbox, clock),
+        ListeningSwitch(memory, state, status),
         Operating(delivery, failures),
         Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),

@@ -94,6 +94,8 @@ class MemoryFigures:
         lines: Memories injected.
         tokens: What they cost, about.
         turns: Turns handed to the outbox.
+        heard: Lines heard in groups that listen, handed to the outbox.
+        heard_chars: Their characters.
         repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
@@ -104,6 +106,8 @@ class MemoryFigures:
     lines: int = 0
     tokens: float = 0.0
     turns: int = 0
+    heard: int = 0
+    heard_chars: int = 0
     repeated: int = 0
     timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
 
@@ -240,10 +244,41 @@ class ChatMemory:
             turn_lines(said, first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
+            is_listened=self._state.listens(first.scope),
         )
         await self._delivery.add(record)
         if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
+
+    async def hear(self, said: Sequence[Message]) -> None:
+        """Puts on disk what was said in groups that listen, without calling the bot.
+
+        What has come before somebody switched anything off is not put there after.
+        """
+        heard = [one for one in said if self._may_hear(one)]
+        records: list[TurnRecord] = []
+        for one in heard:
+            line = Utterance(one.speaker, one.at, one.stored, one.key)
+            header = Header.of(one.scope, one.texts, one.at, one.bot)
+            record = TurnRecord(
+                one.scope.chat,
+                header,
+                (line.line,),
+                began=one.began,
+                is_listened=True,
+                is_heard=True,
+            )
+            records.append(record)
+            self.figures.heard += 1
+            self.figures.heard_chars += record.chars
+            if not self.is_outdated(one):
+                self._lately.say(one.scope, [line], self._clock.monotonic())
+        if records:
+            await self._delivery.add_heard(records)
+
+    def _may_hear(self, message: Message) -> bool:
+        is_open = self._state.listens(message.scope) and not message.private_to_speaker
+        return is_open and isinstance(self.admit(message.scope), Scope)
 
     def record(
         self,

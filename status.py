@@ -99,6 +99,8 @@ class Status:
                 today=stored.sent_chars_today,
             ),
         ]
+        if figures.heard:
+            lines.append(texts("stats_heard", lines=figures.heard, chars=figures.heard_chars))
         if figures.timings:
             lines.append(
                 texts(
@@ -142,6 +144,7 @@ class Status:
             "recall_failures": figures.failures,
             "recalls": figures.recalls,
             "turns": figures.turns,
+            "heard": figures.heard,
             "recall_seconds": {
                 "p50": round(figures.percentile(0.5), 3),
                 "p95": round(figures.percentile(0.95), 3),
@@ -224,6 +227,8 @@ class Status:
         else:
             switch = texts("on")
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
+        if self.state.listens(scope):
+            yield texts("status_listening")
         yield self._recall_line(scope, texts)
 
     async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
