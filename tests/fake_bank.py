@@ -30,6 +30,7 @@ class FakeBank(FakeServer):
         running: Operations in the queue that cancelling does not stop.
         slow: Retains wait in the queue until `drain` or `write_one`.
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
+        version: What it says it is.
         secretive: Records do not tell what they hold.
         retries: Failed operations may be tried again.
         used: Model calls and their tokens; None where nobody counts.
@@ -49,6 +50,7 @@ class FakeBank(FakeServer):
         self.running: set[str] = set()
         self.slow = False
         self.records: dict[str, dict[str, Any]] = {}
+        self.version = "1.1.0"
         self.secretive = False
         self.retries = True
         self.unconcluded = 0
@@ -172,7 +174,7 @@ class FakeBank(FakeServer):
         return reply(content={"items": found[:limit], "total": total})
 
     def _get_version(self, request: httpx.Request, rest: str) -> Answer:
-        return reply(content={"api_version": "1.1.0"})
+        return reply(content={"api_version": self.version})
 
     def _get_documents(self, request: httpx.Request, document_id: str) -> Answer:
         if not document_id:
@@ -232,6 +234,7 @@ class FakeBank(FakeServer):
                 "status": entry["status"],
                 "operation_type": "retain",
                 "error_message": entry.get("error"),
+                "created_at": entry.get("created_at"),
             }
             for key, entry in known.items()
             if query.get("status") in {None, entry["status"]}

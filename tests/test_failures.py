@@ -91,7 +91,6 @@ class SeenTest(FailuresCase):
 
         self.clock.sleeper = sleeper
         task = asyncio.create_task(self.watch().run())
-        self.addAsyncCleanup(asyncio.gather, task, return_exceptions=True)
         self.addCleanup(task.cancel)
 
         def checks() -> int:
