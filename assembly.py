@@ -160,6 +160,7 @@ def assemble(
         status=status,
         limit=limit,
         work=work,
+        clock=clock,
         members_may_manage=may_manage,
     )
     tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)

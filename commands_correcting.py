@@ -7,16 +7,10 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
 from .archive import SourceLine
+from .arguments import ALL_WORDS, whole_number
 from .cleaning import neutralise
 from .clock import Clock
-from .command_types import (
-    ALL_WORDS,
-    ChatRequest,
-    Command,
-    PersonKey,
-    first_word,
-    whole_number,
-)
+from .command_types import ChatRequest, Command, PersonKey, first_word
 from .commands_seeing import PAGE_LINES
 from .delivery import Delivery
 from .erasure import Removed
@@ -74,8 +68,11 @@ class Correcting:
                 has_argument=True,
                 needs="memory",
                 is_limited=True,
+                section="mine",
             ),
-            Command("forget", "忘记", self._forget, has_argument=True, needs="stored"),
+            Command(
+                "forget", "忘记", self._forget, has_argument=True, needs="stored", section="mine"
+            ),
             Command(
                 "forgetme",
                 "忘记我",

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .arguments import whole_number
 from .cleaning import neutralise
-from .command_types import ChatRequest, Command, Request, whole_number
+from .command_types import ChatRequest, Command, Request
 from .hindsight_types import HindsightError, RecalledMemory
 from .memory import ChatMemory
 from .numbered import NumberedLists, described, numbered_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
+from .arguments import ALL_WORDS, whole_number
+from .command_types import ChatRequest, Command
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
 from .scope import ScopeState
@@ -41,7 +42,7 @@ class Switching:
             Command("optin", "加入", self._optin, needs="stored", is_personal=True),
             Command("pause", "暂停", self._pause, has_argument=True, rights="managers"),
             Command("on", "开启", self._on, rights="managers"),
-            Command("off", "关闭", self._off, rights="managers"),
+            Command("off", "关闭", self._off, rights="managers", reads_argument=True),
         )
 
     async def _optout(self, request: ChatRequest) -> str:

@@ -175,6 +175,10 @@ class ChatMemory:
         """Whether what was recalled for a message may hold what was forgotten after it came."""
         return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
+    def forgotten_at(self, scope: Scope) -> float:
+        """When something of this chat was forgotten last, in monotonic seconds; -inf for never."""
+        return self._forgotten_at.get(scope.chat, -math.inf)
+
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
 

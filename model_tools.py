@@ -94,7 +94,8 @@ class ModelTools:
         if isinstance(scope, Skip):
             return self._status.no_memory(caller.scope, caller.texts)
         if not self._limit.may_use(caller.key):
-            return caller.texts("too_often", number=self._limit.per_minute)
+            seconds = self._limit.seconds(caller.key)
+            return caller.texts("too_often", number=self._limit.per_minute, seconds=seconds)
         try:
             async with asyncio.timeout(TOOL_SECONDS):
                 return await handler(caller, scope, text)
