@@ -137,3 +137,22 @@ def _numeral(text: str) -> int | None:
         else:
             return None  # 二三: a telephone number, a year
     return total + (digit or 0)
+
+
+def paged(text: str, asked: str) -> tuple[str, int]:
+    """What is looked for, and which page of it.
+
+    Args:
+        text: 车, or 车 第2页; 车 2 is a page of what was asked before, else it is a text.
+        asked: What was asked before.
+    """
+    if (page := page_number(text)) is not None:
+        return asked, page
+    words = text.split()
+    for size in (1, 2):  # 第2页, page 2
+        before, last = " ".join(words[:-size]), " ".join(words[-size:])
+        if before and (page := page_number(last)) is not None:
+            return before, page
+    if len(words) > 1 and " ".join(words[:-1]) == asked and re.fullmatch("[0-9]{1,3}", words[-1]):
+        return asked, int(words[-1])
+    return " ".join(words), 1

@@ -13,6 +13,7 @@ from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_exporting import Exporting
 from .commands_operating import Operating
 from .commands_seeing import Seeing
 from .commands_switching import Switching
@@ -146,11 +147,13 @@ def assemble(
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    lists, work = NumberedLists(), Work()
+    people = People(folder, state.hasher, logger)
+    lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     sets: tuple[CommandSet, ...] = (
-        Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
+        Seeing(memory, status, lists, match_umo=settings.recall.match_umo),
         Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
-        Switching(memory, state),
+        Switching(memory, state, clock),
+        Exporting(folder),
         Operating(delivery),
     )
     commands = Commands(
@@ -163,7 +166,16 @@ def assemble(
         clock=clock,
         members_may_manage=may_manage,
     )
-    tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
+    tools = ModelTools(
+        settings.tools,
+        settings.recall.max_tokens,
+        memory,
+        state,
+        delivery,
+        status,
+        limit,
+        work,
+    )
     return Parts(
         state,
         client,
@@ -171,7 +183,7 @@ def assemble(
         outbox,
         delivery,
         memory,
-        People(folder, state.hasher, logger),
+        people,
         status,
         commands,
         tools,

@@ -22,8 +22,9 @@ from .transcript import Speaker
 PersonKey = tuple[str, str]
 """A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
-Rights = Literal["all", "managers", "admins"]
-"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins."""
+Rights = Literal["all", "managers", "admins", "private"]
+"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins; or
+the bot's admins alone there and everybody in private chats."""
 
 Needs = Literal["nothing", "stored", "memory"]
 """What a command needs: nothing, what is stored (also while the memory is off), or a memory that

@@ -127,6 +127,8 @@ class Commands:
     def _may(self, caller: Caller, command: Command) -> bool:
         if command.rights == "managers":
             return caller.is_manager or self._members_may_manage
+        if command.rights == "private" and isinstance(caller.scope, Scope):
+            return caller.is_admin or caller.scope.kind == "private"
         return command.rights == "all" or caller.is_admin
 
     async def _run(self, command: Command, request: Request) -> str:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from .archive import SourceLine
-from .arguments import ALL_WORDS, whole_number
-from .cleaning import neutralise
 from .clock import Clock
-from .command_types import ChatRequest, Command, PersonKey, first_word
-from .commands_seeing import PAGE_LINES
+from .command_types import ChatRequest, Command, Free, PersonKey
+from .confirmations import Confirmations, confirm
 from .delivery import Delivery
-from .erasure import Removed
-from .hindsight_types import AccessRefusedError, RecalledMemory, RetryLaterError
+from .forgetting import Forgetting, still_to_do
+from .hindsight_types import AccessRefusedError, RetryLaterError
 from .memory import ChatMemory
-from .numbered import NumberedLists, described
-from .recent import Recent
+from .numbered import LIST_CHARS, NumberedLists
 from .scope import Scope, ScopeState
-from .texts import Texts
 
-CODE_SECONDS = 60.0
-
-_CHOICE = re.compile(rf"(?:{'|'.join(ALL_WORDS)}|[0-9,，、\s]*)", re.IGNORECASE)
-"""What may follow the number of a memory; anything else makes the whole a text."""
+MAX_REMEMBERED = 5
+"""So many of the memories made of one sentence are shown."""
 
 
 class Correcting:
@@ -53,9 +45,9 @@ class Correcting:
         self._state = state
         self._delivery = delivery
         self._lists = lists
-        self._clock = clock
-        self._members_may_manage = members_may_manage
-        self._codes: Recent[PersonKey, tuple[str, float]] = Recent()
+        self._forgetting = Forgetting(memory, lists, members_may_manage=members_may_manage)
+        self._forgetme_codes = Confirmations[PersonKey, str](clock)
+        self._wipe_codes = Confirmations[PersonKey, str](clock)
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -71,12 +63,18 @@ class Correcting:
                 section="mine",
             ),
             Command(
-                "forget", "忘记", self._forget, has_argument=True, needs="stored", section="mine"
+                "forget",
+                "忘记",
+                self._forgetting.answer,
+                has_argument=True,
+                needs="stored",
+                section="mine",
             ),
             Command(
                 "forgetme",
                 "忘记我",
                 self._forgetme,
+                has_argument=True,
                 needs="stored",
                 is_limited=True,
                 is_personal=True,
@@ -89,9 +87,9 @@ class Correcting:
     async def _remember(self, request: ChatRequest) -> str:
         texts, caller = request.texts, request.caller
         if not re.search(r"\w", request.argument):
-            return texts("remember_usage")
+            return Free(texts("remember_usage"))
         if self._state.is_opted_out(request.scope, caller.person_id):
-            return texts("remember_opted_out")
+            return Free(texts("remember_opted_out"))
         record = self._memory.record(
             request.scope, texts, caller.speaker, request.argument, caller.now
         )
@@ -99,115 +97,36 @@ class Correcting:
             memories = await request.stored.archive.remember(request.scope, record)
         except (RetryLaterError, AccessRefusedError) as error:
             return texts("remember_later", reason=texts(error.reason))
-        lines = [f"- {described(caller, memory)}" for memory in memories]
-        return "\n".join([texts("remembered", number=len(lines)), *lines])
-
-    async def _forget(self, request: ChatRequest) -> str:
-        texts = request.texts
-        what, choice = first_word(request.argument)
-        if not what:
-            return texts("forget_usage")
-        number = whole_number(what)
-        if number is None or not _CHOICE.fullmatch(choice):
-            return await self._forget_text(request)
-        memory_id = self._lists.memory_id(request.caller, number)
-        archive = request.stored.archive
-        memory = await archive.memory(request.scope, memory_id) if memory_id else None
-        if memory is None:
-            return texts("forget_no_number", number=what)
-        return await self._forget_memory(request, memory, number=what, choice=choice)
-
-    async def _forget_text(self, request: ChatRequest) -> str:
-        """Finds what a text means; several memories are shown to be chosen from."""
-        texts = request.texts
-        found = await request.stored.archive.page(
-            request.scope, text=request.argument, offset=0, limit=PAGE_LINES
-        )
-        if not found.memories:
-            return texts("recall_empty")
-        shown = self._lists.lines(request.caller, found.memories)
-        if len(found.memories) == 1:
-            return await self._forget_memory(request, found.memories[0], number="1", choice="")
-        return "\n".join([texts("forget_which"), *shown])
-
-    async def _forget_memory(
-        self, request: ChatRequest, memory: RecalledMemory, *, number: str, choice: str
-    ) -> str:
-        texts = request.texts
-        lines, rest = await request.stored.archive.sources(request.scope, memory)
-        if not lines:
-            return texts("forget_no_source")
-        chosen = _chosen(lines, choice)
-        if not chosen:
-            shown = [f"{n}) {neutralise(line.text)}" for n, line in enumerate(lines, start=1)]
-            more = [texts("forget_more", number=rest)] if rest else []
-            return "\n".join([texts("forget_lines", number=number), *shown, *more])
-        if not self._may_forget(request, chosen):
-            return texts("needs_managers")
-        removed = await request.stored.eraser.remove_lines(request.scope, chosen)
-        self._forgotten(request.scope)
-        shown = [f"- {neutralise(line.text)}" for line in chosen]
-        said = texts("forgotten", lines=removed.lines)
-        more = [texts("forget_more", number=rest)] if rest else []
-        return "\n".join([said, *shown, *more, *_still_to_do(texts, removed)])
-
-    def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
-        """One's own lines concern oneself; another's are for those who may decide."""
-        caller = request.caller
-        if caller.is_manager or self._members_may_manage:
-            return True
-        own = caller.speaker.pseudonym
-        return bool(caller.person_id) and all(line.pseudonym == own for line in lines)
-
-    def _forgotten(self, scope: Scope) -> None:
-        """Drops what the plugin still holds of a chat in memory."""
-        self._memory.forget_chat(scope)
-        self._lists.forget_chat(scope.chat)
+        if not memories:
+            return texts("remembered_nothing")
+        view = self._lists.view(caller, memories)
+        lines = [f"- {view.shown(one, LIST_CHARS)}" for one in memories[:MAX_REMEMBERED]]
+        return "\n".join([texts("remembered"), *lines])
 
     async def _forgetme(self, request: ChatRequest) -> str:
         pseudonym = request.caller.speaker.pseudonym
+        if question := confirm(request, self._forgetme_codes, "forgetme", pseudonym):
+            return Free(question)
         removed = await request.stored.eraser.remove_person(request.scope, pseudonym)
         self._forgotten(request.scope)
-        return _removed_text(request.texts, removed)
+        number = removed.lines + removed.waiting
+        said = [request.texts("removed" if number else "removed_nothing", number=number)]
+        if removed.failure and not number:
+            said = []
+        return "\n".join([*said, *still_to_do(request.texts, removed)])
 
     async def _wipe(self, request: ChatRequest) -> str:
-        texts, now, key = request.texts, self._clock.monotonic(), request.caller.key
-        code, valid_until = self._codes.pop(key, ("", 0.0))
-        if not request.argument or request.argument != code or now > valid_until:
-            code = f"{secrets.randbelow(10_000):04}"
-            self._codes.put(key, (code, now + CODE_SECONDS))
-            return texts("wipe_confirm", code=code, seconds=round(CODE_SECONDS))
+        if question := confirm(request, self._wipe_codes, "wipe", request.scope.chat):
+            return Free(question)
         self._forgotten(request.scope)
         try:
             removed = await request.stored.eraser.wipe(request.scope)
         finally:
             self._forgotten(request.scope)  # also what was recalled meanwhile
-        done = texts("wiped", documents=removed.documents, waiting=removed.waiting)
-        return "\n".join([*([done] if removed.is_done else []), *_still_to_do(texts, removed)])
+        said = [request.texts("wiped")] if removed.is_done else []
+        return "\n".join([*said, *still_to_do(request.texts, removed)])
 
-
-def _removed_text(texts: Texts, removed: Removed) -> str:
-    text = texts(
-        "removed", lines=removed.lines, documents=removed.documents, waiting=removed.waiting
-    )
-    return "\n".join([text, *_still_to_do(texts, removed)])
-
-
-def _still_to_do(texts: Texts, removed: Removed) -> Iterator[str]:
-    """Sentences about what is not done yet, and what could not be looked at."""
-    if removed.failure:
-        yield texts("erasure_failed", reason=texts(removed.failure))
-    elif removed.unfinished:
-        yield texts("removed_unfinished", number=removed.unfinished)
-    elif not removed.is_done:
-        yield texts("wipe_goes_on")
-    if removed.is_unchecked:
-        yield texts("erasure_unchecked")
-
-
-def _chosen(lines: Sequence[SourceLine], choice: str) -> list[SourceLine]:
-    """The lines that somebody chose: a single one needs no choice; empty where it is unclear."""
-    if choice.lower() in ALL_WORDS or (len(lines) == 1 and not choice):
-        return list(lines)
-    numbers = {whole_number(number) for number in re.findall(r"[0-9]+", choice)}
-    return [line for n, line in enumerate(lines, start=1) if n in numbers]
+    def _forgotten(self, scope: Scope) -> None:
+        """Drops what the plugin still holds of a chat in memory."""
+        self._memory.forget_chat(scope)
+        self._lists.forget_chat(scope.chat)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
-from .arguments import ALL_WORDS, whole_number
+from .arguments import ALL_WORDS, folded, minutes
+from .cleaning import neutralise, shorten
+from .clock import Clock
 from .command_types import ChatRequest, Command
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
 from .scope import ScopeState
 
 MAX_PAUSE_MINUTES = 7 * 24 * 60
+MAX_SHOWN = 20
+
+_HERE = frozenset({"", "here", "本群", "这里", "本聊天", "我"})
 
 
 class Switching:
@@ -20,11 +26,13 @@ class Switching:
     Args:
         memory: The recall and retain flow.
         state: Where the switches are.
+        clock: The time.
     """
 
-    def __init__(self, memory: ChatMemory, state: ScopeState) -> None:
+    def __init__(self, memory: ChatMemory, state: ScopeState, clock: Clock) -> None:
         self._memory = memory
         self._state = state
+        self._clock = clock
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -46,9 +54,9 @@ class Switching:
         )
 
     async def _optout(self, request: ChatRequest) -> str:
-        texts, argument = request.texts, request.argument.lower()
+        texts, argument = request.texts, folded(request.argument)
         everywhere = argument in ALL_WORDS
-        if argument and not everywhere:
+        if argument not in _HERE and not everywhere:
             return texts("optout_usage")
         pseudonym = request.caller.speaker.pseudonym
         await request.stored.eraser.cut_off(request.scope, pseudonym)
@@ -65,8 +73,9 @@ class Switching:
         return done
 
     async def _optin(self, request: ChatRequest) -> str:
+        was_out = self._state.is_opted_out(request.scope, request.caller.person_id)
         await self._opt(request, out=False, everywhere=False)
-        return request.texts("opted_in")
+        return request.texts("opted_in" if was_out else "opted_in_already")
 
     async def _opt(self, request: ChatRequest, *, out: bool, everywhere: bool) -> None:
         person = request.caller.person_id
@@ -75,16 +84,32 @@ class Switching:
         )
 
     async def _pause(self, request: ChatRequest) -> str:
-        minutes = whole_number(request.argument) or 0
-        if not 0 < minutes <= MAX_PAUSE_MINUTES:
-            return request.texts("pause_usage", number=MAX_PAUSE_MINUTES)
-        await asyncio.to_thread(self._state.pause, request.scope, minutes * 60.0)
-        return request.texts("paused_for", number=minutes)
+        texts, span = request.texts, minutes(request.argument)
+        if span is None:
+            return texts("pause_usage")
+        if not 0 < span <= MAX_PAUSE_MINUTES:
+            return texts("pause_bound", longest=texts.span(MAX_PAUSE_MINUTES))
+        if self._state.is_off(request.scope):
+            return texts("pause_while_off")
+        whole = max(1, math.ceil(span))
+        await asyncio.to_thread(self._state.pause, request.scope, whole * 60.0)
+        until = self._clock.local().timestamp() + whole * 60
+        ends = request.caller.now.fromtimestamp(until, request.caller.now.tzinfo)
+        return texts(
+            "paused_for", span=texts.span(whole), until=texts.date(ends, request.caller.now)
+        )
 
     async def _on(self, request: ChatRequest) -> str:
+        was_off = self._state.is_off(request.scope) or self._state.is_paused(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=True)
-        return request.texts("switched_on")
+        return request.texts("switched_on" if was_off else "switched_on_already")
 
     async def _off(self, request: ChatRequest) -> str:
+        texts, argument = request.texts, request.argument
+        if argument:
+            span = minutes(argument)
+            words = argument if span and span <= MAX_PAUSE_MINUTES else ""
+            key = "off_or_pause" if words else "off_argument"
+            return texts(key, words=shorten(neutralise(words), MAX_SHOWN))
         await asyncio.to_thread(self._state.switch, request.scope, on=False)
-        return request.texts("switched_off")
+        return texts("switched_off")

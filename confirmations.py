@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 
+from .arguments import folded
+from .cleaning import neutralise, shorten
 from .clock import Clock
+from .command_types import ChatRequest, PersonKey
 from .recent import Recent
 
 CODE_SECONDS = 60.0
 FIRST_CODE = 1000
 LAST_CODE = 9999
+MAX_SHOWN = 30
+
+_CODE = re.compile(r"[0-9]{1,8}")
 
 
 @dataclass(frozen=True)
@@ -71,3 +78,32 @@ class Confirmations[Key, Subject]:
             del self._offers[key]
             return None
         return offer
+
+
+def confirm[Subject](
+    request: ChatRequest, codes: Confirmations[PersonKey, Subject], name: str, subject: Subject
+) -> str:
+    """Asks for a code, or takes it.
+
+    Args:
+        request: The command with what was typed behind it.
+        codes: The open codes of this command.
+        name: The command's name; `<name>_confirm` asks, `<name>_argument` is said of other words.
+        subject: What would be done; a code for something else is not right.
+
+    Returns:
+        An empty text where the right code was typed, else what to answer.
+    """
+    texts, key, typed = request.texts, request.caller.key, folded(request.argument)
+    if not typed:
+        code = codes.offer(key, subject)
+        return texts(f"{name}_confirm", code=code, seconds=round(CODE_SECONDS))
+    if not _CODE.fullmatch(typed):
+        return texts(f"{name}_argument", words=shorten(neutralise(request.argument), MAX_SHOWN))
+    known = codes.open_code(key)
+    if known is None:
+        return texts("code_over", name=name)
+    offer = codes.take(key, typed)
+    if offer is None:
+        return texts("code_wrong", name=name, code=known[0], seconds=known[1])
+    return "" if offer.subject == subject else texts("code_over", name=name)

@@ -62,7 +62,7 @@ class Guide:
                 names = [texts("help_name", name=one.name, alias=one.alias) for one in usable]
                 list_of = texts("help_separator").join(names)
                 lines.append(texts(f"help_{section}", list=list_of))
-        return "\n".join([*lines, texts("help_more")])
+        return "\n".join([*lines, texts("help_how")])
 
     def about(self, caller: Caller, name: str) -> str:
         """One command with an example."""

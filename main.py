@@ -15,7 +15,8 @@ from weakref import WeakSet, WeakValueDictionary
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
-from astrbot.api.event import AstrMessageEvent, filter
+from astrbot.api.event import AstrMessageEvent, MessageChain, filter
+from astrbot.api.message_components import File
 from astrbot.api.provider import LLMResponse, ProviderRequest
 from astrbot.api.star import Context, Star, StarTools
 from astrbot.core.agent.message import TextPart
@@ -32,7 +33,7 @@ from .assembly import assemble
 from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
-from .command_types import Caller
+from .command_types import Caller, FileSender
 from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
 from .handover import Handover
 from .hindsight_client import HindsightClient
@@ -54,6 +55,8 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+TAKES_FILES = frozenset({"aiocqhttp", "discord", "lark", "slack", "telegram", "webchat", "wecom"})
+"""Platforms whose adapters send files in every version of AstrBot that is supported."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
@@ -419,6 +422,7 @@ class HindsightMemory(Star):
             person_id=person_id_of(event),
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
+            send_file=_file_sender(event),
         )
 
     def _texts(self, event: AstrMessageEvent) -> Texts:
@@ -501,6 +505,22 @@ def _has_prefix(event: AstrMessageEvent, cfg: Any, typed: str) -> bool:
     pattern = rf"\s*(?:{'|'.join(prefixes)})\s*{typed}"
     raw = event.message_obj.message_str or ""
     return not prefixes or re.match(pattern, raw, re.IGNORECASE) is not None
+
+
+def _file_sender(event: AstrMessageEvent) -> FileSender | None:
+    """Sends a file to the chat of an event; None where its platform takes none."""
+    if event.get_platform_name() not in TAKES_FILES:
+        return None
+
+    async def send(path: Path) -> bool:
+        try:
+            await event.send(MessageChain([File(name=path.name, file=str(path))]))
+        except Exception:  # noqa: BLE001 - whatever a platform's client raises; the text tells
+            logger.warning("the platform did not take a file", exc_info=True)
+            return False
+        return True
+
+    return send
 
 
 def _turn_of(event: AstrMessageEvent) -> Turn | None:

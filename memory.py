@@ -28,8 +28,8 @@ from .hindsight_types import (
 )
 from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
-from .memory_formatter import build_block, cut_memories
-from .query import asks_to_remember, build_query, halve_query
+from .memory_formatter import build_block
+from .query import asks_to_forget, asks_to_remember, build_query, halve_query
 from .ranking import rank
 from .recent import Recent
 from .scope import Scope, ScopeState, Skip
@@ -209,6 +209,8 @@ class ChatMemory:
         first = turn[0]
         if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
             return
+        if any(asks_to_forget(message.words) for message in turn):
+            return  # it would say once more what is to be forgotten
         if self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return
@@ -291,15 +293,14 @@ class ChatMemory:
         return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
-        """Recalls for somebody who asks to see the result, as much as a reply would be given.
+        """Recalls for somebody who asks to see the result, all that was found, best first.
 
         Raises:
             HindsightError: The server did not answer as it should, or `timeout`.
         """
         assert self._client is not None
         found = await self._ask(self._client, scope, query, now)
-        ranked = self._ranked(scope, found, query, now)
-        return cut_memories(ranked, self._settings.recall.max_tokens)
+        return self._ranked(scope, found, query, now)
 
     async def aclose(self) -> None:
         """Cancels what is running."""
@@ -389,6 +390,7 @@ class ChatMemory:
             max_tokens=self._settings.recall.max_tokens,
             speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
+            wishes_to_forget=asks_to_forget(message.words),
         )
         return replace(
             report,

@@ -208,6 +208,7 @@ class _StateData:
         off: Chats.
         paused: Chats with the time (Unix seconds) at which they are on again.
         opted_out: People, each in one chat or on one platform.
+        opted_out_at: Since when (Unix seconds), of those who left since this is noted.
     """
 
     salt_fingerprint: str
@@ -215,6 +216,7 @@ class _StateData:
     off: frozenset[str] = frozenset()
     paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
+    opted_out_at: Mapping[str, float] = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -326,6 +328,17 @@ class ScopeState:
         """Whether this chat's memory is off for a while."""
         return self._data.paused.get(scope.chat, 0.0) > self._now()
 
+    def paused_until(self, scope: Scope) -> float:
+        """When this chat's memory is on again, in Unix seconds; 0 where it is not paused."""
+        until = self._data.paused.get(scope.chat, 0.0)
+        return until if until > self._now() else 0.0
+
+    def opted_out_at(self, scope: Scope, person_id: str) -> float | None:
+        """Since when (Unix seconds) a person has opted out; None where that is not known."""
+        keys = _person_keys(self._hasher, scope, person_id) if self._hasher else ()
+        known = self._data.opted_out_at
+        return min((known[key] for key in keys if key in known), default=None)
+
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
@@ -370,11 +383,15 @@ class ScopeState:
             return
         here, all_chats = _person_keys(self._hasher, scope, person_id)
         with self._writing:
+            since = dict(self._data.opted_out_at)
             if out:
-                people = self._data.opted_out | {all_chats if everywhere else here}
+                key = all_chats if everywhere else here
+                people = self._data.opted_out | {key}
+                since.setdefault(key, self._now())
             else:
                 people = self._data.opted_out - {here, all_chats}
-            self._replace(replace(self._data, opted_out=people))
+            since = {key: at for key, at in since.items() if key in people}
+            self._replace(replace(self._data, opted_out=people, opted_out_at=since))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -385,6 +402,7 @@ class ScopeState:
             "off": sorted(data.off),
             "paused": dict(data.paused),
             "opted_out": sorted(data.opted_out),
+            "opted_out_at": dict(data.opted_out_at),
         }
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
@@ -397,13 +415,16 @@ def _parse_state(content: Any) -> _StateData:
     fingerprint, lost = content.get("salt_fingerprint"), content.get("lost_salt")
     if not isinstance(fingerprint, str) or not isinstance(lost, str):
         raise ValueError("no salt fingerprint")
-    paused = content.get("paused")
-    if not isinstance(paused, dict) or not all(
-        isinstance(at, int | float) for at in paused.values()
-    ):
-        raise ValueError("paused is not a table of times")
+    paused, since = _times(content, "paused"), _times(content, "opted_out_at", {})
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
-    return _StateData(fingerprint, lost, off, paused, opted_out)
+    return _StateData(fingerprint, lost, off, paused, opted_out, since)
+
+
+def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, float]:
+    times = content.get(name, absent)
+    if not isinstance(times, dict) or not all(isinstance(at, int | float) for at in times.values()):
+        raise ValueError(f"{name} is not a table of times")
+    return times
 
 
 def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
