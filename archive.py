@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,7 +21,13 @@ from weakref import WeakValueDictionary
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
-from .hindsight_types import MemoryPage, RecalledMemory, RequestRejectedError, RetryLaterError
+from .hindsight_types import (
+    ListedDocument,
+    MemoryPage,
+    RecalledMemory,
+    RequestRejectedError,
+    RetryLaterError,
+)
 from .outbox import Outbox
 from .scope import Scope
 from .texts import Texts
@@ -280,6 +288,23 @@ class Archive:
             found += page
         return found
 
+    async def first_document(
+        self, scope: Scope, is_wanted: Callable[[str], bool]
+    ) -> Document | None:
+        """The document of a chat that begins before all others.
+
+        Args:
+            scope: The chat.
+            is_wanted: Takes the id of a document.
+        """
+        first: ListedDocument | None = None
+        offset = 0
+        while (page := await self._client.document_page(scope.tags, offset=offset)).length:
+            offset += page.length
+            wanted = (one for one in page.documents if is_wanted(one.document_id))
+            first = min((*wanted, *([first] if first else [])), key=_began, default=None)
+        return await self.document(scope, first.document_id) if first else None
+
     def lock(self, chat: str) -> asyncio.Lock:
         """Held by whoever changes what is stored of a chat."""
         return self._locks.setdefault(chat, asyncio.Lock())
@@ -316,6 +341,14 @@ class Archive:
         for waiting in await self._delivery.waiting(scope.chat):
             text = "\n".join(line.text for line in waiting.lines)
             yield {"type": "waiting", "timestamp": waiting.header.timestamp, "text": text}
+
+
+def _began(document: ListedDocument) -> float:
+    """When the first line of a document was said; one that does not tell is none of the first."""
+    try:
+        return datetime.fromisoformat(document.timestamp).timestamp()
+    except ValueError:
+        return math.inf
 
 
 def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from logging import Logger
 from pathlib import Path
 
 from .archive import Archive
+from .bindings import Bindings
 from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
 from .commands_exporting import Exporting
+from .commands_importing import Importing
 from .commands_operating import Operating
+from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
 from .handover import Work
 from .hindsight_client import HindsightClient
+from .importing import Importer
 from .memory import ChatMemory
 from .model_tools import ModelTools
 from .numbered import NumberedLists
 from .outbox import Outbox, outbox_exists
 from .people import People
 from .rate_limit import RateLimit
+from .rebinding import Rebinder
 from .scope import ScopeState
 from .settings import Settings
 from .status import Status
@@ -40,6 +45,7 @@ class Parts:
 
     Attributes:
         state: Salt and switches.
+        bindings: Finds the memory of each message.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -47,6 +53,7 @@ class Parts:
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
+        importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
         work: Commands and tools under way.
@@ -54,6 +61,7 @@ class Parts:
     """
 
     state: ScopeState
+    bindings: Bindings
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -61,6 +69,7 @@ class Parts:
     memory: ChatMemory
     people: People
     status: Status
+    importer: Importer | None
     commands: Commands
     tools: ModelTools
     work: Work
@@ -94,6 +103,7 @@ def assemble(
     client: HindsightClient | None = None,
     outbox: Outbox | None = None,
     jitter: Callable[[], float] = random.random,
+    running_bots: Callable[[], Collection[str]] = frozenset,
 ) -> Parts:
     """Wires the parts.
 
@@ -107,6 +117,7 @@ def assemble(
         client: Hindsight, else opened from the settings.
         outbox: The queue, else opened in the folder.
         jitter: Uniform in [0, 1).
+        running_bots: The ids of the bots that run.
     """
     state = state or ScopeState.load(folder, had_data=outbox_exists(folder), now=clock.unix)
     client = client or open_client(settings, clock, logger)
@@ -124,6 +135,11 @@ def assemble(
     )
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
+    importer = (
+        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        if stored
+        else None
+    )
     memory = ChatMemory(
         settings,
         state,
@@ -147,14 +163,21 @@ def assemble(
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    people = People(folder, state.hasher, logger)
+    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
+    rebinder = None
+    if stored:
+        rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, match_umo=settings.recall.match_umo),
-        Correcting(memory, state, delivery, lists, clock, members_may_manage=may_manage),
-        Switching(memory, state, clock),
-        Exporting(folder),
+        Correcting(
+            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+        ),
+        Switching(memory, state, bindings, clock),
+        Exporting(memory, folder),
         Operating(delivery),
+        Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
+        Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
     commands = Commands(
         [command for one in sets for command in one.commands],
@@ -178,6 +201,7 @@ def assemble(
     )
     return Parts(
         state,
+        bindings,
         client,
         stored,
         outbox,
@@ -185,6 +209,7 @@ def assemble(
         memory,
         people,
         status,
+        importer,
         commands,
         tools,
         work,

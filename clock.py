@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 
@@ -29,6 +29,11 @@ class Clock:
     def local(self) -> datetime:
         """The local time, aware."""
         return datetime.now(self._timezone) if self._timezone else datetime.now().astimezone()
+
+    def moment(self, unix: float) -> datetime:
+        """A time in the local timezone, aware."""
+        moment = datetime.fromtimestamp(unix, UTC)
+        return moment.astimezone(self._timezone)
 
     def today(self) -> str:
         """The local date, ISO."""

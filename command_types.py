@@ -15,16 +15,20 @@ from typing import Literal, Protocol
 from .archive import Archive
 from .erasure import Eraser
 from .hindsight_client import HindsightClient
-from .scope import Scope, Skip
+from .importing import Past
+from .scope import Origin, Scope, Skip
 from .texts import Texts
 from .transcript import Speaker
+
+NOWHERE = Origin("", "other", "", "", "")
 
 PersonKey = tuple[str, str]
 """A person in a chat: the chat's hash and the person's pseudonym; never leaves the memory."""
 
-Rights = Literal["all", "managers", "admins", "private"]
-"""Who may use a command in a group: everybody, those who may decide for it, the bot's admins; or
-the bot's admins alone there and everybody in private chats."""
+Rights = Literal["all", "managers", "trusted", "admins", "private"]
+"""Who may use a command: everybody; in a group those who may decide for it, whom a setting makes
+everybody; the bot's admins and in a group those who may decide for it; the bot's admins alone; or
+those in a group and everybody in a private chat."""
 
 Needs = Literal["nothing", "stored", "memory"]
 """What a command needs: nothing, what is stored (also while the memory is off), or a memory that
@@ -78,6 +82,9 @@ class Caller:
         is_manager: May change what concerns everybody in this chat.
         is_admin: Is an admin of the bot.
         send_file: Sends a file here; None where the platform takes none.
+        past: What was said in the chat before, if AstrBot can tell.
+        place: Where, in the platform's own ids; for what they have been before.
+        typed: The whole command as it was typed, ids and all.
     """
 
     scope: Scope | Skip
@@ -88,12 +95,15 @@ class Caller:
     is_manager: bool
     is_admin: bool
     send_file: FileSender | None = field(default=None, repr=False, compare=False)
+    past: Past | None = field(default=None, repr=False)
+    place: Origin = NOWHERE
+    typed: str = field(default="", repr=False)
 
     @property
     def key(self) -> PersonKey:
         """The person in this chat."""
         if isinstance(self.scope, Scope):
-            return self.scope.chat, self.speaker.pseudonym
+            return self.scope.room, self.speaker.pseudonym
         return self.scope, self.person_id
 
 
@@ -151,6 +161,7 @@ class Command:
         needs: What must be there.
         is_limited: So often a minute and person.
         is_personal: Concerns the lines of the caller, who must be somebody.
+        is_verbatim: The argument is taken as it was typed: it may be an id.
         working: What is said where it takes longer.
         section: Where it stands in the help, where its rights do not tell.
         reads_argument: Looks at what is typed behind it though nothing belongs there.
@@ -165,6 +176,7 @@ class Command:
     needs: Needs = "nothing"
     is_limited: bool = False
     is_personal: bool = False
+    is_verbatim: bool = False
     working: str = "working"
     section: Section | None = None
     reads_argument: bool = False

@@ -87,6 +87,8 @@ class Commands:
         """
         name, argument = first_word(words)
         command = self._guide.find(name or "help")
+        if command and command.is_verbatim and caller.typed:
+            _, argument = first_word(caller.typed)
         work = self._answer(caller, command, argument) if command else self._unknown(caller, words)
         task = self._work.start(work, ended=caller.texts("ended"))
         try:
@@ -129,6 +131,9 @@ class Commands:
             return caller.is_manager or self._members_may_manage
         if command.rights == "private" and isinstance(caller.scope, Scope):
             return caller.is_admin or caller.scope.kind == "private"
+        if command.rights == "trusted":
+            is_group = isinstance(caller.scope, Scope) and caller.scope.kind == "group"
+            return caller.is_admin or (caller.is_manager and is_group)
         return command.rights == "all" or caller.is_admin
 
     async def _run(self, command: Command, request: Request) -> str:

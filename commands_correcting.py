@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 
+from .bindings import Bindings
 from .clock import Clock
-from .command_types import ChatRequest, Command, Free, PersonKey
-from .confirmations import Confirmations, confirm
+from .codes import Codes, confirm, takes_all
+from .command_types import ChatRequest, Command, Free
 from .delivery import Delivery
+from .erasure import Removed
 from .forgetting import Forgetting, still_to_do
 from .hindsight_types import AccessRefusedError, RetryLaterError
 from .memory import ChatMemory
 from .numbered import LIST_CHARS, NumberedLists
+from .people import People
 from .scope import Scope, ScopeState
 
 MAX_REMEMBERED = 5
@@ -28,6 +32,8 @@ class Correcting:
         delivery: Takes what cannot be stored at once.
         lists: Which number means which memory.
         clock: The time.
+        bindings: Knows all memories of a chat.
+        people: Knows everybody's pseudonyms.
         members_may_manage: A setting.
     """
 
@@ -38,6 +44,8 @@ class Correcting:
         delivery: Delivery,
         lists: NumberedLists,
         clock: Clock,
+        bindings: Bindings,
+        people: People,
         *,
         members_may_manage: bool,
     ) -> None:
@@ -45,9 +53,13 @@ class Correcting:
         self._state = state
         self._delivery = delivery
         self._lists = lists
-        self._forgetting = Forgetting(memory, lists, members_may_manage=members_may_manage)
-        self._forgetme_codes = Confirmations[PersonKey, str](clock)
-        self._wipe_codes = Confirmations[PersonKey, str](clock)
+        self._bindings = bindings
+        self._people = people
+        self._forgetting = Forgetting(
+            memory, lists, self._pseudonyms, members_may_manage=members_may_manage
+        )
+        self._forgetme_codes = Codes[tuple[str, ...]](clock)
+        self._wipe_codes = Codes[tuple[str, ...]](clock)
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -104,29 +116,61 @@ class Correcting:
         return "\n".join([texts("remembered"), *lines])
 
     async def _forgetme(self, request: ChatRequest) -> str:
-        pseudonym = request.caller.speaker.pseudonym
-        if question := confirm(request, self._forgetme_codes, "forgetme", pseudonym):
+        covered = self._covered(request)
+        plan = tuple(one.chat for one in covered)
+        if question := confirm(request, self._forgetme_codes, "forgetme", plan):
             return Free(question)
-        removed = await request.stored.eraser.remove_person(request.scope, pseudonym)
-        self._forgotten(request.scope)
+        removed = Removed()
+        for scope in covered:
+            for pseudonym in await self._pseudonyms(request, scope):
+                removed += await request.stored.eraser.remove_person(scope, pseudonym)
+                self._forgotten(scope)
         number = removed.lines + removed.waiting
         said = [request.texts("removed" if number else "removed_nothing", number=number)]
-        if removed.failure and not number:
+        if not number and (removed.failure or not removed.is_done):
             said = []
         return "\n".join([*said, *still_to_do(request.texts, removed)])
 
+    async def _pseudonyms(self, request: ChatRequest, scope: Scope) -> list[str]:
+        """The caller's in a memory: one for each chat that its documents come from."""
+        found: list[str] = []
+        for room in self._bindings.rooms(scope):
+            if room.room == request.scope.room:
+                found.append(request.caller.speaker.pseudonym)
+                continue
+            await self._people.meet(room, ())
+            found.append(self._people.roster(room).pseudonym(request.caller.person_id))
+        return found
+
+    def _covered(self, request: ChatRequest) -> list[Scope]:
+        """What is erased: the persona's memory or everybody's, wherever the chat has documents."""
+        scope = request.scope
+        if takes_all(request):
+            return self._bindings.memories(scope)
+        return [scope, *([scope.own] if scope.own else [])]
+
     async def _wipe(self, request: ChatRequest) -> str:
-        if question := confirm(request, self._wipe_codes, "wipe", request.scope.chat):
+        covered = self._covered(request)
+        plan = tuple(one.chat for one in covered)
+        if question := confirm(request, self._wipe_codes, "wipe", plan):
             return Free(question)
-        self._forgotten(request.scope)
-        try:
-            removed = await request.stored.eraser.wipe(request.scope)
-        finally:
-            self._forgotten(request.scope)  # also what was recalled meanwhile
+        removed = await self._wiped(request, covered)
         said = [request.texts("wiped")] if removed.is_done else []
         return "\n".join([*said, *still_to_do(request.texts, removed)])
+
+    async def _wiped(self, request: ChatRequest, covered: Sequence[Scope]) -> Removed:
+        """Erases several memories at the same time, so that each wish is on disk at once."""
+        for scope in covered:
+            self._forgotten(scope)
+        eraser = request.stored.eraser
+        try:
+            all_removed = await asyncio.gather(*map(eraser.wipe, covered))
+        finally:
+            for scope in covered:
+                self._forgotten(scope)  # also what was recalled meanwhile
+        return sum(all_removed, start=Removed())
 
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
         self._memory.forget_chat(scope)
-        self._lists.forget_chat(scope.chat)
+        self._lists.forget_chat(scope.room)

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .command_types import ChatRequest, Command, Free
+from .memory import ChatMemory
 
 
 class Exporting:
     """Sends a chat's memory as a file, or leaves it for the operator.
 
     Args:
+        memory: Has what was said sent.
         folder: Where files go.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, memory: ChatMemory, folder: Path) -> None:
+        self._memory = memory
         self._folder = folder
 
     @property
@@ -36,6 +39,7 @@ class Exporting:
             return Free(texts("export_no_files"))
         stamp = caller.now.strftime("%Y%m%d-%H%M%S")
         path = self._folder / f"export-{scope.chat[:8]}-{stamp}.jsonl"
+        self._memory.hurry(scope)
         documents, memories = await request.stored.archive.export(scope, path)
         if not path.exists():
             return Free(texts("export_empty"))

@@ -92,6 +92,7 @@ class Seeing:
         query = build_query(text)
         if not query:
             return Free(texts("recall_usage"))
+        self._memory.hurry(request.scope)
         async with asyncio.timeout(RECALL_SECONDS):
             found = await self._memory.search(request.scope, query, caller.now)
         self._lists.ask(caller, text)
@@ -121,6 +122,7 @@ class Seeing:
         text, page = "", number or 1
         if number is None:
             text, page = paged(request.argument, self._lists.asked(caller))
+        self._memory.hurry(request.scope)
         found = one_each(await request.stored.archive.everything(request.scope, text))
         self._lists.ask(caller, text)
         if not found:
@@ -189,6 +191,7 @@ class Seeing:
         texts = request.texts
         if not re.search(r"\w", request.argument):
             return Free(texts("ask_usage"))
+        self._memory.hurry(request.scope)
         tags = request.scope.read_tags(match_umo=self._match_umo)
         answer = await request.stored.client.reflect(request.argument, tags)
         view = self._lists.view(request.caller, answer.memories)
@@ -199,6 +202,8 @@ class Seeing:
         return "\n".join(lines) or texts("recall_nothing", text=_short(request.argument))
 
     async def _profile(self, request: ChatRequest) -> str:
+        self._memory.hurry(request.scope)
+        self._memory.hurry(request.scope)
         text = await request.stored.archive.profile(request.scope, request.texts)
         view = self._lists.view(request.caller, ())
         lines = [view.names.replaced(line) for line in _plain_lines(text)]

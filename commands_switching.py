@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from .arguments import ALL_WORDS, folded, minutes
+from .bindings import Bindings
 from .cleaning import neutralise, shorten
 from .clock import Clock
 from .command_types import ChatRequest, Command
@@ -26,11 +27,15 @@ class Switching:
     Args:
         memory: The recall and retain flow.
         state: Where the switches are.
+        bindings: Knows all memories of a chat.
         clock: The time.
     """
 
-    def __init__(self, memory: ChatMemory, state: ScopeState, clock: Clock) -> None:
+    def __init__(
+        self, memory: ChatMemory, state: ScopeState, bindings: Bindings, clock: Clock
+    ) -> None:
         self._memory = memory
+        self._bindings = bindings
         self._state = state
         self._clock = clock
 
@@ -59,15 +64,19 @@ class Switching:
         if argument not in _HERE and not everywhere:
             return texts("optout_usage")
         pseudonym = request.caller.speaker.pseudonym
-        await request.stored.eraser.cut_off(request.scope, pseudonym)
+        memories = self._bindings.memories(request.scope)
+        for one in memories:
+            await request.stored.eraser.cut_off(one, pseudonym)
         await self._opt(request, out=True, everywhere=everywhere)
         done = texts("opted_out_everywhere" if everywhere else "opted_out_here")
         try:
-            await request.stored.archive.delete_profile(request.scope)
+            for one in memories:
+                await request.stored.archive.delete_profile(one)
         except HindsightError as error:
             return f"{done}\n{texts('profile_kept', reason=texts(error.reason))}"
         finally:
-            self._memory.forget_chat(request.scope)
+            for one in memories:
+                self._memory.forget_chat(one)
             if everywhere:
                 self._memory.forget_talk()
         return done

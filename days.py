@@ -52,9 +52,11 @@ class Days:
     end: int
 
     def set_apart(self, question: str) -> str:
-        """The question with blanks around the days, without which Hindsight overlooks them."""
-        parts = question[: self.start], question[self.start : self.end], question[self.end :]
-        return " ".join(filter(None, map(str.strip, parts)))
+        """The question with blanks around the days, where Hindsight would overlook them."""
+        before, behind = question[: self.start], question[self.end :]
+        left = " " if before[-1:].isalnum() else ""
+        right = " " if behind[:1].isalnum() else ""
+        return f"{before}{left}{question[self.start : self.end]}{right}{behind}"
 
     def window(self, timezone: tzinfo | None) -> tuple[datetime, datetime]:
         """Their first and last moment, local and aware."""

@@ -175,6 +175,11 @@ class Delivery:
         await self._intake.add(turn)
         self._wake.set()
 
+    def hurry(self, chat: str) -> None:
+        """Sends what a chat has said without waiting for more; somebody wants to see it."""
+        self._intake.seal_chat(chat)
+        self._wake.set()
+
     async def start(self) -> None:
         """Makes windows that an earlier run left open ready to be sent."""
         self._intake.seal_all()

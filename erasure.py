@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .archive import Archive, SourceLine
+from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
 from .hindsight_client import HindsightClient
@@ -69,6 +70,18 @@ class Removed:
     is_done: bool = True
     failure: str = ""
     is_unchecked: bool = False
+
+    def __add__(self, other: Removed) -> Removed:
+        """What both have done; it is done where both are."""
+        return Removed(
+            self.lines + other.lines,
+            self.documents + other.documents,
+            self.waiting + other.waiting,
+            self.unfinished + other.unfinished,
+            self.is_done and other.is_done,
+            self.failure or other.failure,
+            self.is_unchecked or other.is_unchecked,
+        )
 
 
 @dataclass(frozen=True)
@@ -167,6 +180,13 @@ class Eraser:
             except HindsightError as error:
                 return Removed(waiting=waiting, is_done=False, failure=error.reason)
 
+    async def end_import(self, scope: Scope, batch: int, phase: Phase) -> Removed:
+        """Drops what waits of an import and, where it is undone, deletes what it has brought."""
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope)
+            edited = await self._begin(scope, lambda: self._outbox.end_import(wish, batch, phase))
+            return await self._first_round(scope.chat, edited)
+
     async def cut_off(self, scope: Scope, pseudonym: str) -> None:
         """Keeps what a person has said, and is not answered yet, from being stored."""
         await self._outbox.cut_off(scope.chat, pseudonym, self._clock.monotonic())
@@ -193,6 +213,7 @@ class Eraser:
             people=people,
             whole=whole,
             at=self._clock.monotonic(),
+            said_before=self._clock.unix(),
         )
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
@@ -282,6 +303,10 @@ class Eraser:
             edited = await self._rewrite(erasure, stored)
             erasure = await self._erasure(chat) or erasure
         gone = [one for one in stored if erasure.whole or one in erasure.documents]
+        if strange := [one for one in gone if not erasure.is_useless(one)]:
+            # Moved here from other ids: the server's records of them are known by nothing else.
+            await self._outbox.note_documents(chat, strange)
+            erasure = await self._erasure(chat) or erasure
         for document_id in gone:
             await self._client.delete_document(document_id)
         if gone or erasure.whole or not self._quiet_rounds[chat]:

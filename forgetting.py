@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .archive import SourceLine
@@ -19,6 +19,7 @@ from .hindsight_types import HindsightError, RecalledMemory
 from .memory import ChatMemory
 from .numbered import LIST_CHARS, Numbered, NumberedLists
 from .query import build_query
+from .scope import Scope
 from .texts import Texts
 from .transcript import Line
 
@@ -57,20 +58,47 @@ class _Meant:
         return len(owners) == 1 and (len(said) == 1 or len(self.lines) == 1)
 
 
+@dataclass(frozen=True)
+class _Wish(ChatRequest):
+    """A `forget` that was typed.
+
+    Attributes:
+        own: The caller's pseudonyms.
+        may_all: May forget what others said.
+    """
+
+    own: frozenset[str]
+    may_all: bool
+
+    def may_forget(self, line: SourceLine) -> bool:
+        """One's own lines concern oneself; another's are for those who may decide."""
+        return self.may_all or line.pseudonym in self.own
+
+
+Pseudonyms = Callable[[ChatRequest, Scope], Awaitable[Sequence[str]]]
+
+
 class Forgetting:
     """Takes memories out of what is stored.
 
     Args:
         memory: The recall and retain flow.
         lists: Which number means which memory.
+        pseudonyms: Tells those of the caller in a memory.
         members_may_manage: A setting.
     """
 
     def __init__(
-        self, memory: ChatMemory, lists: NumberedLists, *, members_may_manage: bool
+        self,
+        memory: ChatMemory,
+        lists: NumberedLists,
+        pseudonyms: Pseudonyms,
+        *,
+        members_may_manage: bool,
     ) -> None:
         self._memory = memory
         self._lists = lists
+        self._pseudonyms = pseudonyms
         self._members_may_manage = members_may_manage
 
     async def answer(self, request: ChatRequest) -> str:
@@ -87,7 +115,17 @@ class Forgetting:
         wanted = targets(first if is_whole else typed)
         if wanted is None:
             return await self._search(request)
-        return await self._forget(request, wanted, is_whole=is_whole)
+        return await self._forget(await self._wish(request), wanted, is_whole=is_whole)
+
+    async def _wish(self, request: ChatRequest) -> _Wish:
+        caller, scope = request.caller, request.scope
+        own: set[str] = set()
+        if caller.person_id:
+            own = {caller.speaker.pseudonym, *await self._pseudonyms(request, scope)}
+        may_all = caller.is_manager or self._members_may_manage
+        return _Wish(
+            caller, request.argument, scope, request.reached, own=frozenset(own), may_all=may_all
+        )
 
     async def _search(self, request: ChatRequest) -> str:
         """Shows what a text may mean, to be chosen from."""
@@ -113,9 +151,7 @@ class Forgetting:
         near = zip(found, related(found, query), strict=True)
         return [memory for memory, is_near in near if is_near and memory.memory_id]
 
-    async def _forget(
-        self, request: ChatRequest, wanted: Sequence[Target], *, is_whole: bool
-    ) -> str:
+    async def _forget(self, request: _Wish, wanted: Sequence[Target], *, is_whole: bool) -> str:
         said: list[str] = []
         chosen: list[SourceLine] = []
         for number in dict.fromkeys(one.number for one in wanted):
@@ -131,7 +167,7 @@ class Forgetting:
             said = [*await self._erase(request, list(dict.fromkeys(chosen))), *said]
         return "\n".join(said)
 
-    async def _meant(self, request: ChatRequest, number: int) -> _Meant | str:
+    async def _meant(self, request: _Wish, number: int) -> _Meant | str:
         """The lines behind a number, or a sentence where there are none."""
         texts, scope, archive = request.texts, request.scope, request.stored.archive
         entry = self._lists.get(request.caller, number)
@@ -152,7 +188,7 @@ class Forgetting:
         return _Meant(number, lines, rest, entry.memory.kind == "observation")
 
     def _chosen(
-        self, request: ChatRequest, meant: _Meant, letters: Collection[str], *, is_whole: bool
+        self, request: _Wish, meant: _Meant, letters: Collection[str], *, is_whole: bool
     ) -> tuple[list[SourceLine], list[str]]:
         """The lines that are to go; or why none do, or what there is to choose from."""
         texts = request.texts
@@ -163,11 +199,11 @@ class Forgetting:
             lines = meant.lines
         else:
             lines = []
-        others = [line for line in lines or meant.lines if not self._may_forget(request, line)]
+        others = [line for line in lines or meant.lines if not request.may_forget(line)]
         if lines and not others:
             more = [texts("forget_more", number=meant.number)] if meant.rest else []
             return lines, more
-        mine = [letter for letter, line in lettered.items() if self._may_forget(request, line)]
+        mine = [letter for letter, line in lettered.items() if request.may_forget(line)]
         if others and (lines or not mine):
             whose = texts("list_separator").join(self._whose(request, others))
             refusal = [texts("forget_not_yours", number=meant.number, names=whose)]
@@ -178,7 +214,7 @@ class Forgetting:
 
     def _menu(
         self,
-        request: ChatRequest,
+        request: _Wish,
         meant: _Meant,
         lettered: dict[str, SourceLine],
         letters: Sequence[str],
@@ -192,7 +228,7 @@ class Forgetting:
             *(f"{number}{one}. {view.line(lettered[one].text, LIST_CHARS)}" for one in letters),
         ]
 
-    async def _erase(self, request: ChatRequest, chosen: list[SourceLine]) -> list[str]:
+    async def _erase(self, request: _Wish, chosen: list[SourceLine]) -> list[str]:
         texts, caller, scope = request.texts, request.caller, request.scope
         also = await self._also(request, chosen)
         await self._keep_numbers(request, chosen)
@@ -218,7 +254,7 @@ class Forgetting:
             ]
         return [texts("forgotten"), *lines, *more, *still_to_do(texts, removed), *offer]
 
-    async def _also(self, request: ChatRequest, chosen: Sequence[SourceLine]) -> list[SourceLine]:
+    async def _also(self, request: _Wish, chosen: Sequence[SourceLine]) -> list[SourceLine]:
         """Other lines that tell of the same, as far as somebody may forget them."""
         said = [Line(line.text) for line in chosen]
         words = [line.words for line in said if line.pseudonym] or [line.words for line in said]
@@ -240,11 +276,11 @@ class Forgetting:
                         lines, _ = await archive.sources(request.scope, memory)
                     for line in lines:
                         is_new = line.text not in gone and tells(Line(line.text).words, words)
-                        if is_new and self._may_forget(request, line):
+                        if is_new and request.may_forget(line):
                             found.setdefault(line.text, line)
         return list(found.values())[:MAX_ALSO]
 
-    async def _keep_numbers(self, request: ChatRequest, chosen: Sequence[SourceLine]) -> None:
+    async def _keep_numbers(self, request: _Wish, chosen: Sequence[SourceLine]) -> None:
         """Notes on which lines those numbers stand whose documents are written anew now."""
         archive, scope, caller = request.stored.archive, request.scope, request.caller
         documents = {line.document_id for line in chosen} - {""}
@@ -258,14 +294,7 @@ class Forgetting:
                 lines = await archive.with_answers(scope, lines)
                 self._lists.change(caller, number, lines=tuple(lines))
 
-    def _may_forget(self, request: ChatRequest, line: SourceLine) -> bool:
-        """One's own lines concern oneself; another's are for those who may decide."""
-        caller = request.caller
-        if caller.is_manager or self._members_may_manage:
-            return True
-        return bool(caller.person_id) and line.pseudonym == caller.speaker.pseudonym
-
-    def _whose(self, request: ChatRequest, lines: Sequence[SourceLine]) -> list[str]:
+    def _whose(self, request: _Wish, lines: Sequence[SourceLine]) -> list[str]:
         texts = request.texts
         memories = [_numbered(line).memory for line in lines]
         names = self._lists.view(request.caller, memories).names

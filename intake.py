@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 from .clock import Clock
 from .outbox import Edit, Outbox
 from .outbox_file import NewerFileError
-from .transcript import Document, TurnRecord
+from .transcript import Document, TurnRecord, document_prefix
 from .wishes import Edited, Erasure
 
 MAX_UNSAVED_TURNS = 1000
@@ -131,6 +132,12 @@ class Intake:
     def seal_all(self) -> None:
         """Has every open window sealed, as soon as the disk takes it."""
         self._must_seal = True
+
+    def seal_chat(self, chat: str) -> None:
+        """Has a chat's open window sealed at once, as if it had been quiet for long."""
+        for document_id in self._idle_at:
+            if document_id.startswith(document_prefix(chat)):
+                self._idle_at[document_id] = -math.inf
 
     async def seal(self) -> None:
         """Seals the windows that were quiet for long, or all."""

@@ -7,7 +7,15 @@ they stand and would not recognise `GreedyStr`.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +23,7 @@ from weakref import WeakSet, WeakValueDictionary
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
-from astrbot.api.event import AstrMessageEvent, MessageChain, filter
+from astrbot.api.event import AstrMessageEvent, filter
 from astrbot.api.message_components import File
 from astrbot.api.provider import LLMResponse, ProviderRequest
 from astrbot.api.star import Context, Star, StarTools
@@ -24,8 +32,9 @@ from astrbot.core.agent.run_context import ContextWrapper
 from astrbot.core.agent.tool import FunctionTool
 from astrbot.core.astr_agent_context import AstrAgentContext
 from astrbot.core.config.default import VERSION as ASTRBOT_VERSION
-from astrbot.core.message.message_event_result import MessageEventResult
+from astrbot.core.message.message_event_result import MessageChain, MessageEventResult
 from astrbot.core.star.filter.command import CommandFilter, GreedyStr
+from astrbot.core.star.filter.command_group import CommandGroupFilter
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
 from astrbot.core.star.star_handler import star_handlers_registry
 
@@ -38,11 +47,12 @@ from .events import EventReader, ids_of, is_manager, locale_of, origin_of, perso
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
+from .history import PastEvent, Place
 from .model_tools import ToolName, ToolSpec
 from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
-from .transcript import PLUGIN, Speaker
+from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
@@ -57,6 +67,10 @@ HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
 TAKES_FILES = frozenset({"aiocqhttp", "discord", "lark", "slack", "telegram", "webchat", "wecom"})
 """Platforms whose adapters send files in every version of AstrBot that is supported."""
+NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
+"""What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
+HISTORY_SECONDS = 20.0
+"""So long one page of a chat's past may take."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
@@ -130,6 +144,7 @@ class HindsightMemory(Star):
             clock=self._clock,
             logger=logger,
             host=ASTRBOT_VERSION,
+            running_bots=lambda: {bot.meta().id for bot in context.platform_manager.get_insts()},
         )
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
@@ -152,6 +167,8 @@ class HindsightMemory(Star):
         if stored:
             self._parts.workers.start("eraser", stored.eraser.run)
         self._parts.workers.start("delivery", delivery.run)
+        if self._parts.importer:
+            self._parts.workers.start("import", self._parts.importer.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -231,6 +248,14 @@ class HindsightMemory(Star):
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
 
+    @filter.after_message_sent(desc=in_both("about_new"))
+    async def note_new_talk(self, event: AstrMessageEvent) -> None:
+        """Has sent what was said before a new conversation, which knows nothing of it."""
+        if self._is_running and any(map(event.get_extra, NEW_TALK_EXTRAS)):
+            scope = self._scope(event)
+            if isinstance(scope, Scope):
+                self._memory.hurry(scope)
+
     @filter.on_agent_done(priority=HOOK_PRIORITY, desc=in_both("about_done"))
     async def remember(self, event: AstrMessageEvent, run_context: Any, resp: LLMResponse) -> None:
         """Puts the turn on disk, and cuts an echoed block; AstrBot sends the reply after this."""
@@ -267,9 +292,9 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
-            words = await self._clean(event, words)
-            caller = self._caller(event, self._scope(event))
-            async for answer in self._parts.commands.answer(caller, words):
+            cleaned = await self._clean(event, words)
+            caller = replace(self._caller(event, self._scope(event)), typed=words)
+            async for answer in self._parts.commands.answer(caller, cleaned):
                 yield answer
 
     async def use_tool(self, event: AstrMessageEvent, name: ToolName, text: str) -> str:
@@ -295,6 +320,9 @@ class HindsightMemory(Star):
         await self._parts.people.meet(scope, ids_of(event))
         message = self._reader(event, scope).message(self._clock.local())
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
+        if self._parts.importer:
+            past = ChatPast(self, event, scope)
+            self._parts.importer.met(scope.chat, message.texts, past.say)
         event.set_extra(TURN_EXTRA, turn)
         self._turns.add(turn)
         if task := asyncio.current_task():  # the event's own, which ends when it has been answered
@@ -316,8 +344,10 @@ class HindsightMemory(Star):
                 turn.drop_recall()
                 self._refuse(event, admitted)
                 return None
-            if turn.recall and self._memory.is_outdated(turn.message):
+            is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
+            if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
+                turn.message = await self._read_again(event, turn, admitted)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -337,18 +367,24 @@ class HindsightMemory(Star):
         scope = await self._admitted(event)
         if isinstance(scope, Skip):
             return
-        reader = self._reader(event, scope)
         first = turn.message
-        if turn.switches is not self._state.switches:  # somebody may have opted out meanwhile
-            now = reader.message(first.at)
-            is_private = first.private_to_speaker or now.private_to_speaker
-            first = replace(now, began=first.began, private_to_speaker=is_private)
+        if turn.switches is not self._state.switches or scope != first.scope:
+            first = await self._read_again(event, turn, scope)
+        reader = self._reader(event, scope)
         if answer := reader.said(text or ""):
             told = _tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
+            joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
             await self._memory.remember([first, *joined], answer, self._clock.local())
+
+    async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
+        """A turn's message under what is switched, and bound, now."""
+        await self._parts.people.meet(scope, ids_of(event))
+        first, now = turn.message, self._reader(event, scope).message(turn.message.at)
+        is_private = first.private_to_speaker or now.private_to_speaker
+        return replace(now, began=first.began, private_to_speaker=is_private)
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -389,17 +425,20 @@ class HindsightMemory(Star):
         return scope if is_enabled else Skip.SESSION_RULE
 
     def _scope(self, event: AstrMessageEvent) -> Scope | Skip:
-        hasher, origin = self._state.hasher, origin_of(event)
+        origin = origin_of(event)
         privacy = self._settings.privacy
         if is_listed(origin, privacy.deny_chats):
             return Skip.DENIED
         if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
             return Skip.DENIED
-        return hasher.scope(origin) if hasher else Skip.STATE_FAULT
+        return self._parts.bindings.scope(origin)
 
-    def _reader(self, event: AstrMessageEvent, scope: Scope) -> EventReader:
+    def _reader(
+        self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
+    ) -> EventReader:
+        """Reads an event, or a past message of its chat in the same way."""
         return EventReader(
-            event,
+            past or event,
             scope,
             self._parts.people.roster(scope),
             self._texts(event),
@@ -412,7 +451,9 @@ class HindsightMemory(Star):
     def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:
         texts = self._texts(event)
         speaker = Speaker(texts("name_user"), UNKNOWN_PERSON)
+        past = None
         if isinstance(scope, Scope):
+            past = ChatPast(self, event, scope)
             speaker = self._reader(event, scope).message(self._clock.local()).speaker
         return Caller(
             scope=scope,
@@ -423,6 +464,35 @@ class HindsightMemory(Star):
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
             send_file=_file_sender(event),
+            past=past,
+            place=origin_of(event),
+        )
+
+    async def read_past(
+        self, event: AstrMessageEvent, scope: Scope, past: PastEvent
+    ) -> EventReader:
+        """Reads a past message of an event's chat like one that comes now."""
+        await self._ask_bot_name(event)
+        await self._parts.people.meet(scope, ids_of(past))
+        return self._reader(event, scope, past)
+
+    def place(self, event: AstrMessageEvent, scope: Scope) -> Place:
+        """The chat of an event, for reading its past."""
+        config = self._host_config(event)
+        own = config["platform_settings"].get("friend_message_needs_wake_prefix")
+        return Place(
+            platform=str(event.get_platform_name()),
+            instance=str(event.get_platform_id()),
+            kind=scope.kind,
+            umo=str(event.unified_msg_origin),
+            session_id=str(event.session_id),
+            group_id=str(event.get_group_id() or ""),
+            self_id=str(event.get_self_id() or ""),
+            person_id=str(event.get_sender_id() or ""),
+            person_name=str(event.get_sender_name() or ""),
+            wake_prefixes=tuple(str(one) for one in config["wake_prefix"] if one),
+            needs_prefix=bool(own) and event.get_platform_name() != "webchat",
+            commands=frozenset(_all_command_names()),
         )
 
     def _texts(self, event: AstrMessageEvent) -> Texts:
@@ -465,6 +535,63 @@ class HindsightMemory(Star):
             logger.debug("the platform did not tell the bot's name", exc_info=True)
 
 
+class ChatPast:
+    """What AstrBot and the platform tell of what was said in an event's chat before.
+
+    Args:
+        plugin: The plugin.
+        event: The event.
+        scope: Its chat.
+    """
+
+    def __init__(self, plugin: HindsightMemory, event: AstrMessageEvent, scope: Scope) -> None:
+        self._plugin = plugin
+        self._event = event
+        self._scope = scope
+
+    @property
+    def host(self) -> "ChatPast":
+        """Who tells."""
+        return self
+
+    @property
+    def place(self) -> Place:
+        """The chat."""
+        return self._plugin.place(self._event, self._scope)
+
+    async def reader(self, event: PastEvent) -> EventReader:
+        """Reads a past message as a live one would be read."""
+        return await self._plugin.read_past(self._event, self._scope, event)
+
+    async def say(self, text: str) -> None:
+        """Says something in the chat, later; not every platform lets a bot begin."""
+        chain = MessageChain().message(text)
+        await self._told(self._plugin.context.send_message(self._event.unified_msg_origin, chain))
+
+    async def onebot(self, action: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """An answer of a OneBot platform."""
+        bot: Any = getattr(self._event, "bot", None)
+        return await self._told(bot.call_action(action, **params)) if bot else None
+
+    async def rows(self, platform_id: str, user_id: str, page: int) -> Sequence[Any] | None:
+        """A page of AstrBot's message history."""
+        manager = self._plugin.context.message_history_manager
+        return await self._told(manager.get(platform_id, user_id, page=page))
+
+    async def conversations(self, umo: str) -> Sequence[Any] | None:
+        """The chat's conversations with the model."""
+        manager = self._plugin.context.conversation_manager
+        return await self._told(manager.get_conversations(umo))
+
+    async def _told(self, answer: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                return await answer
+        except Exception:  # noqa: BLE001 - whatever the platform's client or the database raises
+            logger.debug("AstrBot or the platform did not answer", exc_info=True)
+            return None
+
+
 async def _warm(client: HindsightClient) -> None:
     """Opens the connection before the first message needs it, and says what is wrong."""
     try:
@@ -488,6 +615,16 @@ def _command_names() -> Iterator[str]:
     for one in handler.event_filters if handler else ():
         if isinstance(one, CommandFilter):
             yield from one.get_complete_command_names()
+
+
+def _all_command_names() -> Iterator[str]:
+    """What the commands of all plugins are called at present, without a prefix."""
+    for handler in star_handlers_registry:
+        for one in handler.event_filters:
+            if isinstance(one, CommandFilter | CommandGroupFilter):
+                yield from (
+                    " ".join(name.split()).lower() for name in one.get_complete_command_names()
+                )
 
 
 def _wake_prefix(event: AstrMessageEvent, cfg: Any) -> str:

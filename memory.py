@@ -260,6 +260,10 @@ class ChatMemory:
             began=self._clock.monotonic(),
         )
 
+    def hurry(self, scope: Scope) -> None:
+        """Has what a chat has said sent at once: somebody reads, or begins anew."""
+        self._delivery.hurry(scope.chat)
+
     def forget_chat(self, scope: Scope) -> None:
         """Drops what is held of a chat in memory: the talk, the last recall, the profile.
 

@@ -1,7 +1,8 @@
 """Turns on disk until Hindsight has them, and the wishes to erase until they are done.
 
 A *window* is a run of turns of one chat that becomes one document. It is `open` while turns are
-added, `sealed` when it is to be sent, and `aside` when it cannot be sent. Its document id and
+added, `sealed` when it is to be sent, `import` when it is to be sent behind all that are sealed,
+and `aside` when it cannot be sent. Its document id and
 operation id are fixed when the window is made, before anything is sent, so that sending it again
 is harmless: delivery is at least once, the effect exactly once. Windows are addressed by their
 document id, so that an answer about one of a damaged file reaches none of the file after it.
@@ -23,7 +24,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate
 
-from . import wishes
+from . import batches, wishes
+from .batches import Batch, ImportFacts, Phase, Progress, Silence
 from .hindsight_types import RetainItem
 from .late import LateTurn, late_files, new_late_path, read_late, write_late
 from .outbox_file import (
@@ -113,6 +115,7 @@ class OutboxFigures:
     Attributes:
         open_turns: Turns in windows that are not sealed yet.
         waiting: Sealed windows.
+        importing: Windows of imports, which wait behind them.
         aside: Reasons of the windows that cannot be sent, with numbers.
         sent: Windows delivered, ever.
         sent_chars: Characters delivered, ever.
@@ -123,6 +126,7 @@ class OutboxFigures:
 
     open_turns: int = 0
     waiting: int = 0
+    importing: int = 0
     aside: dict[str, int] = field(default_factory=dict)
     sent: int = 0
     sent_chars: int = 0
@@ -239,7 +243,7 @@ class Outbox:
     def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
         """Keeps a window that cannot be sent, with the reason, out of delivery."""
         for (row_id,) in db.execute(
-            "SELECT id FROM windows WHERE document_id = ? AND state = 'sealed'",
+            "SELECT id FROM windows WHERE document_id = ? AND state IN ('sealed', 'import')",
             (window.document_id,),
         ).fetchall():
             self._set_aside(db, row_id, reason)
@@ -356,7 +360,8 @@ class Outbox:
             sent += [document_id] if state != "open" else []
         db.execute("DELETE FROM windows WHERE chat = ?", (erasure.chat,))
         self._count(db)
-        wishes.note(db, erasure, sent)
+        self._note(db, erasure, sent)
+        batches.wiped(db, erasure.chat)
         return turns
 
     @_transaction
@@ -384,12 +389,13 @@ class Outbox:
             removed += len(lines) - len(kept)
             sent += [window.document_id] if window and state != "open" else []
             if window and kept:
-                _rewrite_window(db, row_id, state, window, group_turns(kept))
+                new_id = _rewrite_window(db, row_id, state, window, group_turns(kept))
+                batches.changed(db, erasure.chat, window.document_id, new_id, lines)
             else:
                 db.execute("DELETE FROM windows WHERE id = ?", (row_id,))
         self._count(db)
         if sent or erasure.is_held:
-            wishes.note(db, erasure, sent)
+            self._note(db, erasure, sent)
         return replace(self._replace(db, erasure, edit, documents), waiting=removed)
 
     @_transaction
@@ -417,12 +423,81 @@ class Outbox:
             lines += len(document.lines) - len(kept)
             replaced.append(document.document_id)
             stays = [] if pending.whole else pending.without_people(kept)
+            new_id = ""
             if stays:
-                _insert_window(db, "sealed", erasure.chat, document.header, group_turns(stays))
+                turns = group_turns(stays)
+                new_id = _insert_window(db, "sealed", erasure.chat, document.header, turns)
                 self._count_sealed(db, 1)
+            batches.changed(db, erasure.chat, document.document_id, new_id, document.lines)
         if replaced:
-            wishes.note(db, erasure, replaced)
+            self._note(db, erasure, replaced)
         return Edited(lines=lines, documents=len(replaced))
+
+    def _note(self, db: sqlite3.Connection, erasure: Erasure, document_ids: Sequence[str]) -> None:
+        """Notes what must vanish, and that no import may bring it back."""
+        wishes.note(db, erasure, document_ids)
+        for person in ("",) if erasure.whole else erasure.people:
+            batches.leave_out(db, erasure.chat, Silence(person, 0.0, erasure.said_before))
+
+    @_transaction
+    def add_batch(self, db: sqlite3.Connection, batch: Batch) -> int:
+        """Puts an import in the queue, behind all else; returns how many windows there are.
+
+        What is erased meanwhile, or was brought already, is left out.
+        """
+        windows = batches.new_windows(db, batch)
+        for window in windows:
+            # A new operation each time: the server runs one only once, whatever became of it.
+            ids = (window.document_id, str(uuid.uuid4()))
+            turns = [turn.lines for turn in window.turns]
+            _insert_window(db, "import", batch.chat, window.header, turns, ids)
+        if windows:
+            batches.note_batch(db, batch.chat, windows)
+            self._count_sealed(db, len(windows))
+        return len(windows)
+
+    @_transaction
+    def import_facts(self, db: sqlite3.Connection, chat: str) -> ImportFacts:
+        """What is known of a chat's imports."""
+        return batches.facts(db, chat)
+
+    @_transaction
+    def import_progress(self, db: sqlite3.Connection, chat: str = "") -> list[Progress]:
+        """How far a chat's latest import is, or those of which their chats are not yet told."""
+        return batches.progress(db, chat)
+
+    @_transaction
+    def set_import_phase(self, db: sqlite3.Connection, batch: int, phase: Phase) -> None:
+        """Notes how far an import is."""
+        batches.set_phase(db, batch, phase)
+
+    @_transaction
+    def end_import(
+        self, db: sqlite3.Connection, erasure: Erasure, batch: int, phase: Phase
+    ) -> Edited:
+        """Drops what waits of an import and, where it is undone, notes its documents for erasure.
+
+        What waits may have been sent already, so it is noted, too.
+        """
+        ids = batches.documents_of(db, batch)
+        turns, waiting = 0, []
+        for one in ids:
+            row = db.execute("SELECT turns FROM windows WHERE document_id = ?", (one,)).fetchone()
+            if row:
+                turns += row[0]
+                waiting.append(one)
+                db.execute("DELETE FROM windows WHERE document_id = ?", (one,))
+        self._count(db)
+        gone = ids if phase == "undone" else waiting
+        batches.end(db, batch, phase, gone)
+        if gone:
+            wishes.note(db, erasure, gone)
+        return Edited(waiting=turns, documents=len(gone) - len(waiting))
+
+    @_transaction
+    def leave_out(self, db: sqlite3.Connection, chat: str, silence: Silence) -> None:
+        """Keeps a time from being imported."""
+        batches.leave_out(db, chat, silence)
 
     @_transaction
     def note_documents(
@@ -484,11 +559,13 @@ class Outbox:
     @_transaction
     def figures(self, db: sqlite3.Connection, *, day: str) -> OutboxFigures:
         """The numbers for status; `day` is the local date."""
+        importing = db.execute("SELECT COUNT(*) FROM windows WHERE state = 'import'").fetchone()[0]
         return OutboxFigures(
             open_turns=db.execute(
                 "SELECT COALESCE(SUM(turns), 0) FROM windows WHERE state = 'open'"
             ).fetchone()[0],
-            waiting=self._waiting,
+            waiting=self._waiting - importing,
+            importing=importing,
             aside=dict(
                 db.execute(
                     "SELECT reason, COUNT(*) FROM windows WHERE state = 'aside' GROUP BY reason"
@@ -599,7 +676,8 @@ class Outbox:
     def _remove(self, db: sqlite3.Connection, document_id: str) -> bool:
         """Takes a sealed window out of the queue; False where there is none of this id."""
         removed = db.execute(
-            "DELETE FROM windows WHERE document_id = ? AND state = 'sealed'", (document_id,)
+            "DELETE FROM windows WHERE document_id = ? AND state IN ('sealed', 'import')",
+            (document_id,),
         ).rowcount
         self._waiting -= removed
         return bool(removed)
@@ -614,7 +692,8 @@ class Outbox:
         numbers = dict(
             db.execute("SELECT state, COUNT(*) FROM windows WHERE state <> 'open' GROUP BY state")
         )
-        self._waiting, self._aside = numbers.get("sealed", 0), numbers.get("aside", 0)
+        self._waiting = numbers.get("sealed", 0) + numbers.get("import", 0)
+        self._aside = numbers.get("aside", 0)
 
     def _count_sealed(self, db: sqlite3.Connection, number: int) -> None:
         """Counts newly sealed windows and drops the oldest beyond the bound."""
@@ -684,14 +763,19 @@ def _rewrite_window(
     state: str,
     window: Window,
     turns: Sequence[TurnLines],
-) -> None:
-    """Gives a window other turns, and new ids where the old ones may stand for what was sent."""
+) -> str:
+    """Gives a window other turns, and new ids where the old ones may stand for what was sent.
+
+    Returns:
+        Its document id.
+    """
     is_new = state == "open"
+    document_id = window.document_id if is_new else new_document_id(window.chat)
     db.execute("DELETE FROM turns WHERE window = ?", (row_id,))
     db.execute(
         "UPDATE windows SET document_id = ?, operation_id = ?, turns = ?, chars = ? WHERE id = ?",
         (
-            window.document_id if is_new else new_document_id(window.chat),
+            document_id,
             window.operation_id if is_new else str(uuid.uuid4()),
             len(turns),
             count_chars(turns),
@@ -699,6 +783,7 @@ def _rewrite_window(
         ),
     )
     _insert_turns(db, row_id, turns)
+    return document_id
 
 
 def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines]) -> None:
@@ -722,14 +807,17 @@ _Row = tuple[int, str, str, str, str, int]
 def _next_row(
     db: sqlite3.Connection, excluding: Collection[str], skipping: Collection[str]
 ) -> _Row | None:
-    found = db.execute(
-        "SELECT id FROM windows INDEXED BY windows_by_state WHERE state = 'sealed'"
-        " AND chat NOT IN (SELECT value FROM json_each(?))"
-        " AND chat NOT IN (SELECT chat FROM held_chats)"
-        " AND document_id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
-        (json.dumps(list(excluding)), json.dumps(list(skipping))),
-    ).fetchone()
-    if found is None:
+    for state in ("sealed", "import"):
+        found = db.execute(
+            "SELECT id FROM windows INDEXED BY windows_by_state WHERE state = ?"
+            " AND chat NOT IN (SELECT value FROM json_each(?))"
+            " AND chat NOT IN (SELECT chat FROM held_chats)"
+            " AND document_id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
+            (state, json.dumps(list(excluding)), json.dumps(list(skipping))),
+        ).fetchone()
+        if found:
+            break
+    else:
         return None
     row: _Row = db.execute(f"{_SELECT_WINDOW} WHERE id = ?", found).fetchone()
     return row

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 DATABASE_FILE = "outbox.db"
-VERSION = 1
 
 Connect = Callable[[Path], sqlite3.Connection]
 
@@ -59,6 +58,32 @@ CREATE TABLE cutoffs (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
+
+_ADDED = (
+    """
+CREATE TABLE batches (
+    batch INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat TEXT NOT NULL,
+    state TEXT NOT NULL,
+    windows INTEGER NOT NULL,
+    lines INTEGER NOT NULL
+);
+CREATE INDEX batches_by_chat ON batches (chat);
+CREATE TABLE batch_documents (document_id TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX batch_documents_by_batch ON batch_documents (batch);
+CREATE TABLE batch_messages (
+    chat TEXT NOT NULL, message TEXT NOT NULL, document_id TEXT NOT NULL,
+    PRIMARY KEY (chat, message)
+) WITHOUT ROWID;
+CREATE INDEX batch_messages_by_document ON batch_messages (document_id);
+CREATE TABLE stored_since (chat TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE left_out (chat TEXT NOT NULL, person TEXT NOT NULL, since REAL NOT NULL,
+    until REAL NOT NULL, PRIMARY KEY (chat, person, since)) WITHOUT ROWID;
+""",
+)
+"""What each version after the first has added."""
+
+VERSION = 1 + len(_ADDED)
 
 _SET_OLD_TABLES_BY = """
 DROP INDEX windows_by_state;
@@ -116,7 +141,8 @@ def prepare(db: sqlite3.Connection) -> None:
     if version == VERSION:
         return
     row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
-    change = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
+    first = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
+    change = "".join(_ADDED[version - 1 :] if version else (first, *_ADDED))
     db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {VERSION}; COMMIT;")
 
 

@@ -144,8 +144,8 @@ class People:
     def roster(self, scope: Scope) -> Roster:
         """The people of a chat, as far as they are known at this moment."""
         assert self._hasher is not None  # a scope came from it
-        roster = self._rosters.get(scope.chat) or Roster(self._hasher, scope)
-        self._rosters.put(scope.chat, roster)
+        roster = self._rosters.get(scope.room) or Roster(self._hasher, scope)
+        self._rosters.put(scope.room, roster)
         while len(self._rosters) > MAX_ROSTERS:
             self._rosters.popitem(last=False)
         return roster
@@ -159,13 +159,13 @@ class People:
         """
         roster = self.roster(scope)
         if not roster.is_read:
-            rows = await self._on_disk(lambda: self._read(scope.chat))
+            rows = await self._on_disk(lambda: self._read(scope.room))
             if rows is not None:
                 roster.learn(rows)
         for person_id in ids:
             roster.pseudonym(person_id)
         new = roster.unsaved()
-        if new and roster.is_read and await self._on_disk(lambda: self._write(scope.chat, new)):
+        if new and roster.is_read and await self._on_disk(lambda: self._write(scope.room, new)):
             roster.saved(new)
 
     async def aclose(self) -> None:

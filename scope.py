@@ -20,6 +20,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from .aliases import Aliases, Tags, read_lists, unseal
+
 SALT_FILE = "salt.txt"
 STATE_FILE = "scope_state.json"
 STATE_VERSION = 1
@@ -30,10 +32,6 @@ MessageKind = Literal["private", "group", "other"]
 
 _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 """AstrBot wakes itself with events of these names (scheduled and background tasks)."""
-
-_UNSURE_PRIVATE_PLATFORMS = frozenset({"satori"})
-"""Their adapters call a group private where the platform has no guilds: the session is then the
-channel, and nothing but the umo keeps a group apart from its members' private chats."""
 
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
@@ -59,6 +57,7 @@ class Skip(StrEnum):
     SYNTHETIC = "synthetic"
     NO_SENDER = "no_sender"
     NO_WORDS = "no_words"
+    REBOUND = "rebound"
     BREAKER_OPEN = "breaker_open"
     FOREIGN_RUNNER = "foreign_runner"
 
@@ -108,32 +107,39 @@ def is_listed(origin: Origin, chats: Collection[str]) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """One chat, which has one memory.
+    """One memory: that of a chat, or of one persona in it.
 
     Attributes:
         kind: Private or group chat.
-        platform: The adapter's name.
-        tags: The four tags that every item of this chat carries, and no other tag.
-        chat: 32 hex digits that name this chat on disk and in document ids.
-        umo_bound: Reads always match on the umo (see `read_tags`).
+        platform: The name of the adapter that the chat is on now.
+        tags: The four tags that every item of this memory carries, and no other tag.
+        chat: 32 hex digits that name this memory on disk and in document ids.
+        room: The same of the chat, whichever persona answers in it: what switches, opt-outs,
+            pseudonyms and limits go by. The default persona's memory has the same digits.
+        persona: The id of the persona, empty for the default one.
+        home: The default persona's memory of the chat, where this is another one's.
+        own: What the memory would be by the chat's own ids, where that is bound to older ones.
     """
 
     kind: ChatKind
     platform: str
-    tags: tuple[str, str, str, str]
+    tags: Tags
     chat: str
-    umo_bound: bool = False
+    room: str
+    persona: str = ""
+    home: Scope | None = None
+    own: Scope | None = None
 
     def read_tags(self, *, match_umo: bool) -> tuple[str, ...]:
         """The tags that a recall or a list must ask for, all of them, strictly.
 
         Args:
-            match_umo: The setting of that name. Where it is off, the umo tag is left out, so that
-                memories from before a change of session ids are found. What may be no private chat
-                but has the tags of one is kept apart from it by nothing but its umo, so there
-                the umo always counts.
+            match_umo: The setting of that name. Where it is off, a group's umo tag is left out, so
+                that memories from before a change of session ids are found. What has the tags of
+                a private chat may be a group that told no group id: those are kept apart by
+                nothing but the umo, which therefore always counts there.
         """
-        return self.tags if match_umo or self.umo_bound else self.tags[:3]
+        return self.tags if match_umo or self.kind == "private" else self.tags[:3]
 
 
 class Hasher:
@@ -168,20 +174,43 @@ class Hasher:
         if origin.sender_id in NO_SENDER:
             return Skip.NO_SENDER
         sender = f"sender:{self.digest('sender', origin.sender_id)}"
-        tags = ("scope:private", platform, sender, umo)
-        unsure = origin.kind != "private" or origin.platform in _UNSURE_PRIVATE_PLATFORMS
-        return self._scope("private", origin, tags, umo_bound=unsure)
+        return self._scope("private", origin, ("scope:private", platform, sender, umo))
 
-    def _scope(
-        self,
-        kind: ChatKind,
-        origin: Origin,
-        tags: tuple[str, str, str, str],
-        *,
-        umo_bound: bool = False,
-    ) -> Scope:
-        chat = self.digest("chat", "\n".join(tags))
-        return Scope(kind, origin.platform, tags, chat, umo_bound)
+    def _scope(self, kind: ChatKind, origin: Origin, tags: Tags) -> Scope:
+        chat = self.name(tags)
+        return Scope(kind, origin.platform, tags, chat, chat)
+
+    def name(self, tags: Tags) -> str:
+        """The digits that name the memory with these tags."""
+        return self.digest("chat", "\n".join(tags))
+
+    def bound(self, scope: Scope, tags: Tags) -> Scope:
+        """A chat (by its own ids) with older tags in place of its own."""
+        chat = self.name(tags)
+        if chat == scope.chat:
+            return scope
+        return replace(scope, tags=tags, chat=chat, room=chat, own=scope)
+
+    def persona(self, scope: Scope, name: str, digest: str = "") -> Scope:
+        """The memory of a persona in a chat; that of the default one (no name) is the chat's.
+
+        Args:
+            scope: The chat.
+            name: The persona's id.
+            digest: Stands for the id where that is not known any more.
+        """
+        digest = digest or self.persona_digest(name)
+        if not digest:
+            return scope
+        umo = f"umo:{self.digest('persona', f'{scope.tags[3]} {digest}')}"
+        tags = (*scope.tags[:3], umo)
+        own = self.persona(scope.own, name, digest) if scope.own else None
+        chat = self.name(tags)
+        return replace(scope, tags=tags, chat=chat, persona=name, home=scope, own=own)
+
+    def persona_digest(self, name: str) -> str:
+        """What stands for a persona on the disk, empty for the default one."""
+        return self.digest("persona", name) if name else ""
 
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.
@@ -190,7 +219,7 @@ class Hasher:
         """
         if person_id in NO_SENDER:
             return ""
-        return self.digest(f"person:{scope.chat}", person_id)
+        return self.digest(f"person:{scope.room}", person_id)
 
     def pseudonym(self, scope: Scope, person_id: str) -> str:
         """`#` and six hex digits for a person, where nobody else in the chat has the same six."""
@@ -209,6 +238,8 @@ class _StateData:
         paused: Chats with the time (Unix seconds) at which they are on again.
         opted_out: People, each in one chat or on one platform.
         opted_out_at: Since when (Unix seconds), of those who left since this is noted.
+        aliases: Bots and chats that are hashed as what they were called before.
+        personas: Hashes of the personas that were met in a chat, besides the default one.
     """
 
     salt_fingerprint: str
@@ -217,6 +248,8 @@ class _StateData:
     paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
     opted_out_at: Mapping[str, float] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=Aliases)
+    personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -291,6 +324,8 @@ class ScopeState:
             return
         if self._data.salt_fingerprint != fingerprint:
             self._adopt(fingerprint)
+        elif not _are_sealed_with(self._hasher, self._data.aliases):
+            self.fault = StateFault.STATE_UNREADABLE
 
     def _adopt(self, fingerprint: str) -> None:
         """Goes on with another salt, unless somebody said no under the one before."""
@@ -304,6 +339,36 @@ class ScopeState:
     def switches(self) -> object:
         """What all switches and opt-outs are at present; another object after each change."""
         return self._data
+
+    @property
+    def aliases(self) -> Aliases:
+        """Which bots and chats are hashed as what they were called before."""
+        return self._data.aliases
+
+    def bind(self, change: Callable[[Aliases], Aliases]) -> None:
+        """Changes what is hashed as what, on disk first.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            self._replace(replace(self._data, aliases=change(self._data.aliases)))
+
+    def personas(self, scope: Scope) -> tuple[str, ...]:
+        """Hashes of the personas that were met in a chat, besides the default one."""
+        return self._data.personas.get(scope.room, ())
+
+    def meet_persona(self, scope: Scope, digest: str) -> None:
+        """Notes that a persona has a memory in a chat, so that it is erased with the others.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            met = self._data.personas.get(scope.room, ())
+            if digest not in met:
+                personas = {**self._data.personas, scope.room: (*met, digest)}
+                self._replace(replace(self._data, personas=personas))
 
     @property
     def salt_lost(self) -> bool:
@@ -322,15 +387,15 @@ class ScopeState:
 
     def is_off(self, scope: Scope) -> bool:
         """Whether this chat's memory was switched off."""
-        return scope.chat in self._data.off
+        return scope.room in self._data.off
 
     def is_paused(self, scope: Scope) -> bool:
         """Whether this chat's memory is off for a while."""
-        return self._data.paused.get(scope.chat, 0.0) > self._now()
+        return self._data.paused.get(scope.room, 0.0) > self._now()
 
     def paused_until(self, scope: Scope) -> float:
         """When this chat's memory is on again, in Unix seconds; 0 where it is not paused."""
-        until = self._data.paused.get(scope.chat, 0.0)
+        until = self._data.paused.get(scope.room, 0.0)
         return until if until > self._now() else 0.0
 
     def opted_out_at(self, scope: Scope, person_id: str) -> float | None:
@@ -352,8 +417,8 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            off = self._data.off - {scope.chat} if on else self._data.off | {scope.chat}
-            paused = {c: at for c, at in self._data.paused.items() if c != scope.chat}
+            off = self._data.off - {scope.room} if on else self._data.off | {scope.room}
+            paused = {c: at for c, at in self._data.paused.items() if c != scope.room}
             self._replace(replace(self._data, off=off, paused=paused))
 
     def pause(self, scope: Scope, seconds: float) -> None:
@@ -365,7 +430,7 @@ class ScopeState:
         with self._writing:
             now = self._now()
             paused = {chat: at for chat, at in self._data.paused.items() if at > now}
-            self._replace(replace(self._data, paused=paused | {scope.chat: now + seconds}))
+            self._replace(replace(self._data, paused=paused | {scope.room: now + seconds}))
 
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
@@ -381,7 +446,7 @@ class ScopeState:
         """
         if self._hasher is None:
             return
-        here, all_chats = _person_keys(self._hasher, scope, person_id)
+        here, all_chats, *others = _person_keys(self._hasher, scope, person_id)
         with self._writing:
             since = dict(self._data.opted_out_at)
             if out:
@@ -389,13 +454,13 @@ class ScopeState:
                 people = self._data.opted_out | {key}
                 since.setdefault(key, self._now())
             else:
-                people = self._data.opted_out - {here, all_chats}
+                people = self._data.opted_out - {here, all_chats, *others}
             since = {key: at for key, at in since.items() if key in people}
             self._replace(replace(self._data, opted_out=people, opted_out_at=since))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
-        content = {
+        content: dict[str, Any] = {
             "version": STATE_VERSION,
             "salt_fingerprint": data.salt_fingerprint,
             "lost_salt": data.lost_salt,
@@ -403,7 +468,10 @@ class ScopeState:
             "paused": dict(data.paused),
             "opted_out": sorted(data.opted_out),
             "opted_out_at": dict(data.opted_out_at),
+            **data.aliases.to_json(),
         }
+        if data.personas:
+            content["personas"] = {room: list(met) for room, met in data.personas.items()}
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
 
@@ -417,7 +485,8 @@ def _parse_state(content: Any) -> _StateData:
         raise ValueError("no salt fingerprint")
     paused, since = _times(content, "paused"), _times(content, "opted_out_at", {})
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
-    return _StateData(fingerprint, lost, off, paused, opted_out, since)
+    aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
+    return _StateData(fingerprint, lost, off, paused, opted_out, since, aliases, personas)
 
 
 def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, float]:
@@ -427,6 +496,16 @@ def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, 
     return times
 
 
+def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:
+    """Whether the ids that are on disk can be read."""
+    try:
+        for sealed in aliases.bots.values():
+            unseal(sealed, hasher.digest)
+    except ValueError:
+        return False
+    return True
+
+
 def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
     hashes = content.get(name)
     if not isinstance(hashes, list) or not all(isinstance(one, str) for one in hashes):
@@ -434,12 +513,11 @@ def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
     return frozenset(hashes)
 
 
-def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> tuple[str, str]:
-    """What stands for a person in this chat, and on this platform."""
-    return (
-        hasher.digest(f"person:{scope.chat}", person_id),
-        hasher.digest(f"person:{scope.platform}", person_id),
-    )
+def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> list[str]:
+    """What stands for a person in this chat, on this platform, and in what the chat was before."""
+    former = [scope.own.room] if scope.own else []
+    rooms = [scope.room, scope.platform, *former, scope.tags[1].partition(":")[2]]
+    return [hasher.digest(f"person:{room}", person_id) for room in rooms]
 
 
 def write_private(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from .delivery import Delivery
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
+from .importing import progress_text
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
@@ -79,6 +80,7 @@ class Status:
         lines += self._chat_lines(scope, texts)
         lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
+        lines += await self._import_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
 
@@ -232,6 +234,8 @@ class Status:
             if used:
                 parts = [_shown(one, texts) for one in used]
                 yield texts(key, list=texts("list_separator").join(parts))
+        if not self.settings.recall.match_umo:
+            yield texts("status_match_umo")
 
     async def _connection_lines(self, client: HindsightClient, texts: Texts) -> list[str]:
         try:
@@ -312,6 +316,16 @@ class Status:
         if figures.moved_aside:
             lines.append(texts("status_moved_aside", name=figures.moved_aside))
         return lines
+
+    async def _import_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
+        """How far this chat's import is, while it is under way."""
+        if not isinstance(scope, Scope):
+            return []
+        try:
+            found = await self.outbox.import_progress(scope.chat)
+        except DISK_ERRORS:
+            return []
+        return [progress_text(texts, one) for one in found if one.phase == "running"]
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:
         figures = self.memory.figures

@@ -84,6 +84,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "about_request": ("把召回的记忆放进请求", "Puts what was recalled into the request"),
     "about_begin": ("留意回答将出现的位置", "Notes where the answer will stand"),
     "about_follow_up": ("留意回答途中追加的话", "Notes what is added while the bot works"),
+    "about_new": (
+        "新对话开始时，把之前的话送去保存",
+        "Has sent what was said before a new conversation",
+    ),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",
@@ -504,6 +508,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "help_stats": ("用量统计；json 用于反馈问题", "figures; json is for bug reports"),
     "help_retry": ("重新发送被拒绝的内容", "send what was refused once more"),
     "help_setup": ("查看并优化 bank 的设置", "see and improve the bank's settings"),
+    "help_import": ("导入本聊天过去的记录", "bring in what was said here before"),
     "help_help": ("有哪些命令，怎么用", "which commands there are, and how they are used"),
     "help_more": (
         "接着看上一个回答没显示完的部分",
@@ -527,16 +532,23 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "arg_ask": ("<问题>", "<question>"),
     "arg_forget": ("<序号 | 文字>", "<number | text>"),
     "arg_forgetme": (
-        "[确认码]",
-        "[code]",
+        "[all] [确认码]",
+        "[all] [code]",
     ),
     "arg_optout": ("[all]", "[all]"),
-    "arg_wipe": ("[确认码]", "[code]"),
+    "arg_wipe": (
+        "[all] [确认码]",
+        "[all] [code]",
+    ),
     "arg_pause": (
         "<时间>",
         "<time>",
     ),
     "arg_stats": ("[json]", "[json]"),
+    "arg_import": (
+        "[条数] [天数d | 确认码 | status | stop | undo]",
+        "[messages] [days, 7d | code | status | stop | undo]",
+    ),
     "arg_setup": ("[apply]", "[apply]"),
     "example_help": ("forget", "forget"),
     "example_status": (
@@ -558,6 +570,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "example_optout": ("all", "all"),
     "example_wipe": ("4711", "4711"),
+    "example_import": (
+        "1000 7d",
+        "1000 7d",
+    ),
+    "example_rebind": (
+        "bot 旧ID",
+        "bot old-ID",
+    ),
     "example_pause": ("30分钟", "30 minutes"),
     "example_stats": ("json", "json"),
     "example_setup": ("apply", "apply"),
@@ -574,6 +594,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "群里只有机器人管理员可以导出。自己的聊天请在私聊里发：/hindsight export",
         "In a group only an admin of the bot may export. For your own chat send in private: "
         "/hindsight export",
+    ),
+    "needs_trusted": (
+        "这个命令需要机器人管理员来执行；在群里，群主和群管理员也可以。",
+        "This command needs an admin of the bot; in a group, its owner and administrators may use "
+        "it, too.",
     ),
     "needs_person": (
         "平台没有告诉机器人你是谁（匿名），分不清哪些话是你说的，所以这个命令不能用。"
@@ -1132,4 +1157,192 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "count": ("{what} {number}", "{what} {number}"),
     "list_separator": ("，", ", "),
+    # The import of what was said before.
+    "source_onebot": ("QQ 的聊天记录（OneBot）", "the platform's history (OneBot)"),
+    "source_rows": ("AstrBot 的消息记录", "AstrBot's message history"),
+    "source_conversations": (
+        "AstrBot 的对话（没有每句话的时间，大多按对话的时间算）",
+        "AstrBot's conversations (most lines have no time of their own, but the conversation's)",
+    ),
+    "import_plan": (
+        "可以导入的记录（现在什么都没有发出）：\n"
+        "来源：{source}\n"
+        "时间：{first} 到 {last}\n"
+        "读到 {messages} 条消息，其中对机器人说的话和它的回答共 {lines} 行，{chars} 字，"
+        "分 {windows} 份\n"
+        "说话的 {number} 人会写成：{speakers}\n"
+        "{limit}\n"
+        "{seconds} 秒内发送 /hindsight import {code} 开始，之后可以 stop（停止）或 undo（撤销）。",
+        "What can be imported (nothing has left yet):\n"
+        "Source: {source}\n"
+        "Time: {first} to {last}\n"
+        "{messages} messages were read; what was said to the bot and its answers make {lines} "
+        "lines, {chars} characters, {windows} windows\n"
+        "{number} people speak and will be written as: {speakers}\n"
+        "{limit}\n"
+        "Send /hindsight import {code} within {seconds} s to start; later stop or undo.",
+    ),
+    "import_limit": (
+        "每天最多保存 {chars} 字，大约要 {days} 天",
+        "At most {chars} characters a day are stored: about {days} days",
+    ),
+    "import_no_limit": ("每天保存的字数没有上限", "There is no limit of characters a day"),
+    "import_nothing": (
+        "没有可以导入的内容。来源：{source}，读到 {until} 之前的 {messages} 条消息，"
+        "其中没有还没保存的。",
+        "There is nothing to import. Source: {source}; of {messages} messages before {until} "
+        "there is none that would be new.",
+    ),
+    "import_no_source": (
+        "读不到本聊天过去的记录：平台不提供，AstrBot 也没有保存。",
+        "What was said here before cannot be read: the platform does not offer it, and AstrBot "
+        "has not kept it.",
+    ),
+    "import_no_code": (
+        "这个确认码不对，或者已经过期。请再发一次 /hindsight import。",
+        "This code is wrong or no longer valid. Please send /hindsight import again.",
+    ),
+    "import_usage": (
+        "用法：/hindsight import [条数] [天数]，例如 /hindsight import 1000 7d。"
+        "最多 {count} 条，不写天数是 {days} 天。",
+        "Usage: /hindsight import [messages] [days], such as /hindsight import 1000 7d. At most "
+        "{count} messages; without days it is {days}.",
+    ),
+    "import_busy": (
+        "请等它完成，或者先发 /hindsight import stop。",
+        "Please wait for its end, or send /hindsight import stop first.",
+    ),
+    "import_started": (
+        "开始导入，共 {windows} 份，排在新消息后面慢慢发送，重启后会继续。"
+        "/hindsight import status 查看进度，完成后会在这里说一声。",
+        "The import has started: {windows} windows, sent after what is new, and going on after a "
+        "restart. /hindsight import status shows how far it is; its end is told here.",
+    ),
+    "import_nothing_new": (
+        "没有新的内容可以导入：已经导入过，或者刚才被删除了。",
+        "There is nothing new to import: it was imported before, or has just been erased.",
+    ),
+    "import_none": ("没有可以这样处理的导入。", "There is no import for which this could be done."),
+    "import_is_running": (
+        "正在导入过去的记录：{sent}/{windows} 份已发送（共 {lines} 行）",
+        "Importing what was said before: {sent} of {windows} windows sent ({lines} lines in all)",
+    ),
+    "import_is_arrived": (
+        "过去的记录已导入：{sent}/{windows} 份，共 {lines} 行。想撤销就发 /hindsight import undo。",
+        "What was said before is imported: {sent} of {windows} windows, {lines} lines. "
+        "/hindsight import undo takes it back.",
+    ),
+    "import_is_stopped": (
+        "导入已停止，一共要导入 {windows} 份。已发送的可以用 /hindsight import undo 撤销。",
+        "The import of {windows} windows was stopped. /hindsight import undo takes back what "
+        "was sent.",
+    ),
+    "import_aside": (
+        "有 {number} 份被服务器拒绝，可以用 /hindsight retry 重发。",
+        "The server refused {number} windows; /hindsight retry sends them again.",
+    ),
+    "import_stopped": (
+        "已停止导入，{waiting} 轮还没发送的对话不再导入；已发送的留着，想删就发 "
+        "/hindsight import undo。",
+        "The import has stopped; {waiting} turns that were not sent yet are left out. What was "
+        "sent stays; /hindsight import undo takes it back.",
+    ),
+    "import_undone": (
+        "已撤销这次导入（{windows} 份，{lines} 行），其他记忆没有动。",
+        "This import is taken back ({windows} windows, {lines} lines); no other memory is touched.",
+    ),
+    # Chats and bots whose ids have changed.
+    "rebound": (
+        "这里的记忆已换绑给另一个聊天（管理员可用 /hindsight rebind undo 收回）",
+        "its memory is bound to another chat (admins can end that: /hindsight rebind undo)",
+    ),
+    "help_rebind": ("号码变了，找回以前的记忆", "an id has changed: get the old memory back"),
+    "arg_rebind": (
+        "<bot 旧ID | chat 旧会话ID | move | undo>",
+        "<bot old-id | chat old-session-id | move | undo>",
+    ),
+    "rebind_is_free": ("本聊天没有换绑。", "This chat is not bound to an older one."),
+    "rebind_is_bound": (
+        "本聊天用的是换绑来的记忆。/hindsight rebind undo 撤销。",
+        "This chat has the memory of an older one. /hindsight rebind undo ends that.",
+    ),
+    "rebind_usage": (
+        "AstrBot 里的机器人换了 ID：/hindsight rebind bot 旧ID\n"
+        "群号、账号或平台换了，只换本聊天：/hindsight rebind chat 旧会话ID（用 /sid 查看的那种）\n"
+        "都会先告诉你找到什么，再请你确认。",
+        "The bot has another ID in AstrBot: /hindsight rebind bot old-ID\n"
+        "Another group number, account or platform, this chat only: "
+        "/hindsight rebind chat old-session-ID (as /sid shows it)\n"
+        "Both first tell what is found, and then ask you to confirm.",
+    ),
+    "rebind_same": (
+        "这就是现在用的 ID，不用换绑。",
+        "That is the ID in use; there is nothing to bind.",
+    ),
+    "rebind_already": (
+        "已经换绑过了。先发送 /hindsight rebind undo 撤销。",
+        "That is bound already. Send /hindsight rebind undo first.",
+    ),
+    "rebind_other_kind": (
+        "私聊只能换绑到私聊，群聊只能换绑到群聊。",
+        "A private chat can only be bound to a private chat, a group only to a group.",
+    ),
+    "rebind_active": (
+        "旧的那个还在使用，或已经换绑给别人。两个聊天不能共用一份记忆，所以什么都没有改。",
+        "The old one is still in use, or bound to another. Two chats never share one memory, so "
+        "nothing was changed.",
+    ),
+    "rebind_found_bot": (
+        "启动后见过的 {chats} 个聊天里：旧 ID 下有 {older} 份聊天记录，新 ID 下有 {own} 份。"
+        "换绑后，这个机器人的所有聊天都用旧 ID 下的记忆、开关和退出名单，可以撤销。\n"
+        "确定的话请在 {seconds} 秒内发送：/hindsight rebind {code}",
+        "In the {chats} chats seen since the start there are {older} documents under the old ID "
+        "and {own} under the new one. All chats of this bot will have the memory, switches and "
+        "opt-outs of the old ID; this can be undone.\n"
+        "To confirm, send within {seconds} seconds: /hindsight rebind {code}",
+    ),
+    "rebind_found_chat": (
+        "旧会话有 {older} 份聊天记录，本聊天有 {own} 份。"
+        "换绑后，本聊天改用旧会话的记忆、开关和退出名单，可以撤销。\n"
+        "确定的话请在 {seconds} 秒内发送：/hindsight rebind {code}",
+        "The old session has {older} documents, this chat has {own}. This chat will have the "
+        "memory, switches and opt-outs of the old session; this can be undone.\n"
+        "To confirm, send within {seconds} seconds: /hindsight rebind {code}",
+    ),
+    "rebind_done": (
+        "已换绑，立即生效。/hindsight rebind undo 撤销。",
+        "Bound, from now on. /hindsight rebind undo ends it.",
+    ),
+    "rebind_undone_chat": ("已撤销本聊天的换绑。", "This chat is not bound any more."),
+    "rebind_undone_bot": ("已撤销这个机器人的换绑。", "This bot is not bound any more."),
+    "rebind_move": (
+        "这期间另存了 {number} 份聊天记录，现在看不到。要并到旧记忆里，请在 {seconds} 秒内发送："
+        "/hindsight rebind {code}（其中 # 后的编号不变，总结会重新生成）",
+        "{number} documents were stored meanwhile and are out of sight now. To add them to the "
+        "old memory, send within {seconds} seconds: /hindsight rebind {code} (numbers after # in "
+        "them stay as they are; conclusions are made anew)",
+    ),
+    "rebind_move_back": (
+        "有 {number} 份聊天记录是并过去的。要移回来，请在 {seconds} 秒内发送："
+        "/hindsight rebind {code}",
+        "{number} documents had been moved. To move them back, send within {seconds} seconds: "
+        "/hindsight rebind {code}",
+    ),
+    "rebind_nothing_to_move": ("没有要移动的聊天记录。", "There is nothing to move."),
+    "rebind_moved": ("已移动 {number} 份聊天记录。", "{number} documents moved."),
+    "rebind_waiting": (
+        "还有 {number} 份没有保存完，现在移不了；稍后发送 /hindsight rebind move。",
+        "{number} more are not stored yet and cannot be moved now; later send "
+        "/hindsight rebind move.",
+    ),
+    "rebind_move_later": (
+        "移动没有完成：{reason} 恢复后再发送 /hindsight rebind move。",
+        "Not everything could be moved: {reason} Send /hindsight rebind move when that is over.",
+    ),
+    "status_match_umo": (
+        "旧设置 recall.match_umo 是关的：这个版本对群聊仍然有效，下个版本删除。"
+        "请改用 /hindsight rebind。",
+        "The old setting recall.match_umo is off: it still works for groups in this version and "
+        "goes with the next. Use /hindsight rebind instead.",
+    ),
 }

@@ -30,6 +30,7 @@ class Erasure:
         whole: Everything of the chat must go.
         at: When it was wished, in seconds of the monotonic clock: what people have begun to say
             before is not stored afterwards. 0 concerns nobody.
+        said_before: The same in Unix seconds, for what is imported.
     """
 
     chat: str
@@ -39,6 +40,7 @@ class Erasure:
     people: tuple[str, ...] = ()
     whole: bool = False
     at: float = 0.0
+    said_before: float = 0.0
 
     @property
     def is_held(self) -> bool:

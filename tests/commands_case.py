@@ -39,6 +39,7 @@ class CommandsCase(BankCase):
 
     async def asyncSetUp(self) -> None:
         await super().asyncSetUp()
+        self.running_bots: set[str] = set()
         self.build()
 
     def build(self, **config: Any) -> None:
@@ -52,12 +53,16 @@ class CommandsCase(BankCase):
             client=None if self.settings.problems else self.client,
             outbox=Outbox(self.folder, every_n_turns=5, connect=self.disk.connect),
             jitter=lambda: 1.0,
+            running_bots=lambda: self.running_bots,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
+        self.bindings = parts.bindings
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
+        self.importer, self.people = parts.importer, parts.people
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
+        self.addAsyncCleanup(self.people.aclose)
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
         hasher = self.state.hasher

@@ -171,6 +171,14 @@ class FakeBank(FakeServer):
             return self._page(request, self.documents)
         return _found(self.documents.get(document_id), "Document")
 
+    def _patch_documents(self, request: httpx.Request, document_id: str) -> Answer:
+        if document := self.documents.get(document_id):
+            document["tags"] = json.loads(request.content)["tags"]
+            for memory in self.memories.values():
+                if memory.get("document_id") == document_id:
+                    memory["tags"] = document["tags"]
+        return _found(document, "Document")
+
     def _delete_documents(self, request: httpx.Request, document_id: str) -> Answer:
         gone = self.documents.pop(document_id, None)
         self.memories = {

@@ -35,7 +35,16 @@ from commands_case import (
     TEA,
     CommandsCase,
 )
-from support import ANN, private_origin, recall_results, reply, scope_of, turn_of, until
+from support import (
+    ANN,
+    NOW,
+    private_origin,
+    recall_results,
+    reply,
+    scope_of,
+    turn_of,
+    until,
+)
 
 NAMES = {
     "status": "状态",
@@ -57,13 +66,16 @@ NAMES = {
     "off": "关闭",
     "retry": "重试",
     "setup": "优化",
+    "import": "导入",
+    "rebind": "换绑",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
-OF_ADMINS = ("retry", "setup", "setup apply", "stats json")
+OF_ADMINS = ("retry", "setup", "setup apply", "stats json", "rebind", "rebind undo")
 WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
 """What needs a memory that is switched on; the rest works on what is stored."""
 LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
+OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind"}
 UNDONE = Removed(is_done=False)
 OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
 WITH_MEMORY = (
@@ -235,7 +247,7 @@ class RightsTest(CommandsCase):
         await self.expect("setup", "needs_admins", is_manager=False)
 
     async def test_what_concerns_oneself_needs_nothing(self) -> None:
-        for name in NAMES.keys() - {"on", "off", "pause", "wipe", "export", "retry", "setup"}:
+        for name in NAMES.keys() - OTHERS_BUSINESS:
             for scope in (self.group, self.private):
                 with self.subTest(name=name, scope=str(scope)[:20]):
                     answer = await self.ask(f"{name} 茶", scope, is_manager=False)
@@ -529,6 +541,16 @@ class SeeingTest(CommandsCase):
         await self.expect("recall 茶", "recall_empty")
         for words in ("recall", "recall ?!", "回忆  "):
             await self.expect(words, "recall_usage")
+
+    async def test_whoever_reads_has_sent_what_was_said(self) -> None:
+        for number, words in enumerate(("recall 茶", "list", "ask 茶", "profile", "export")):
+            with self.subTest(words):
+                self.clock.now += 61
+                said = [self.message(f"我最喜欢喝的茶是第{number}种龙井")]
+                await self.memory.remember(said, "好的", NOW)
+                await self.answers(words)
+                await self.send()
+                self.assertIn(said[0].stored, "".join(self.bank.texts(self.scope())))
 
     async def test_list_by_page(self) -> None:
         for _ in range(PAGE_LINES + 2):
@@ -1084,7 +1106,7 @@ class WipeTest(CommandsCase):
         wiping = asyncio.create_task(self.ask(f"wipe {code}"))
         await until(lambda: self.bank.waiting)
         recalling = asyncio.create_task(self.recall())
-        await until(lambda: self.bank.waiting == 2)
+        await until(lambda: self.bank.asked("POST", "memories/recall"))
         self.bank.gate.set()
         await recalling
         await wiping

@@ -84,10 +84,14 @@ class DaysTest(unittest.TestCase):
                 days_named(question, TODAY)
 
     def test_set_apart(self) -> None:
-        question = "4月27号小明说了什么"
-        found = days_named(question, TODAY)
-        assert found
-        self.assertEqual(found.set_apart(question), "4月27号 小明说了什么")
+        for question, expected in (
+            ("4月27号小明说了什么", "4月27号 小明说了什么"),
+            ("我昨天去哪了", "我 昨天 去哪了"),
+            ("and yesterday?", "and yesterday?"),
+        ):
+            found = days_named(question, TODAY)
+            assert found
+            self.assertEqual(found.set_apart(question), expected)
 
     def test_window_is_local(self) -> None:
         found = days_named("昨天", TODAY)

@@ -32,6 +32,7 @@ from astrbot_plugin_hindsight_memory.delivery import (
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
 from astrbot_plugin_hindsight_memory.late import late_files
 from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox_file import VERSION
 from astrbot_plugin_hindsight_memory.transcript import TurnRecord
 from astrbot_plugin_hindsight_memory.wishes import Erasure
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
@@ -115,6 +116,17 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
 
 class SendingTest(DeliveryCase):
+    async def test_hurried_chat_does_not_wait_for_quiet(self) -> None:
+        for chat in (A, B):
+            await self.delivery.add(turn_of(chat))
+        self.delivery.hurry(A)
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 1)
+        self.assertTrue(self.server.bodies[0]["items"][0]["document_id"].startswith(A[:24]))
+        self.clock.now += IDLE
+        await deliver_all(self.delivery, self.server)
+        self.assertEqual(len(self.server.contents), 2)
+
     async def test_document(self) -> None:
         await self.add("1", "2", "3", urgent=False)
         await self.step()
@@ -1040,7 +1052,7 @@ class LateTest(DeliveryCase):
         await self.close()
         path = self.folder / DATABASE_FILE
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
         db.close()
         before = path.read_bytes()
         self.delivery = self.open()
@@ -1052,7 +1064,7 @@ class LateTest(DeliveryCase):
         await self.close()
         self.assertEqual(path.read_bytes(), before)
         db = sqlite3.connect(path)
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
         db.close()
         self.delivery = self.open()
         await self.all_steps()

@@ -378,7 +378,7 @@ class ReportTest(CommandsCase):
         content = json.loads(await self.report())
         self.assertEqual(content["plugin"], VERSION)
         self.assertEqual((content["astrbot"], content["hindsight"]), ("4.29.3", "1.1.0"))
-        self.assertEqual(content["settings"]["recall"]["max_tokens"], 1024)
+        self.assertEqual(content["settings"]["recall"]["max_tokens"], 512)
         self.assertEqual(content["skips"], {"no_words": 1})
         self.assertEqual((content["recalls"], content["breaker"]), (1, "closed"))
         self.assertEqual(content["outbox"]["open_turns"], 1)

@@ -25,6 +25,7 @@ from astrbot_plugin_hindsight_memory.events import EventReader, origin_of
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.memory import ChatMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
+from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.scope import Hasher, Scope, ScopeState
 from astrbot_plugin_hindsight_memory.settings import Settings, load_settings
 from astrbot_plugin_hindsight_memory.texts import Texts
@@ -258,7 +259,7 @@ def _message(chat: Chat, speaker: str, words: str, at: datetime) -> Message:
     reader = EventReader(
         _Event(chat, speaker, words),
         scope_in(chat),
-        _HASHER,
+        Roster(_HASHER, scope_in(chat)),
         Texts(chat.language),
         privacy=_settings().privacy,
         opted_out=lambda _: False,
