@@ -248,14 +248,13 @@ class Archive:
 
     async def with_answers(self, scope: Scope, lines: Sequence[SourceLine]) -> list[SourceLine]:
         """Stored lines, each with what the bot has answered to it."""
-        found: dict[str, SourceLine] = {}
+        found = {line.text: line for line in lines}
         for document_id in dict.fromkeys(line.document_id for line in lines):
             document = await self.document(scope, document_id)
             stored = document.lines if document else ()
             whose = owners(stored)
             here = {line.index: line for line in lines if line.document_id == document_id}
             for index, line in sorted(here.items()):
-                found[line.text] = line
                 for after in range(index + 1, len(stored)) if Line(line.text).pseudonym else ():
                     if stored[after].pseudonym or whose[after] != line.pseudonym:
                         break

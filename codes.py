@@ -70,7 +70,8 @@ def confirm[Plan](request: ChatRequest, codes: Codes[Plan], name: str, plan: Pla
         request: The command with what was typed behind it: nothing or the code, behind the word
             for all where that makes another plan.
         codes: The open codes of this command.
-        name: The command's name; `<name>_confirm` asks, `<name>_argument` is said of other words.
+        name: The command's name; `<name>_confirm` and `<name>_confirm_all` ask, and
+            `<name>_argument` is said of other words.
         plan: What would be done.
 
     Returns:
@@ -81,8 +82,8 @@ def confirm[Plan](request: ChatRequest, codes: Codes[Plan], name: str, plan: Pla
     before = f"{word} " if word in ALL_WORDS else ""
     typed = rest if before else typed
     if not typed:
-        code = f"{before}{codes.ask(key, plan)}"
-        return texts(f"{name}_confirm", code=code, seconds=round(CODE_SECONDS))
+        what = f"{name}_confirm_all" if before else f"{name}_confirm"
+        return texts(what, code=codes.ask(key, plan), seconds=round(CODE_SECONDS))
     if not _CODE.fullmatch(typed):
         return texts(f"{name}_argument", words=shorten(neutralise(request.argument), MAX_SHOWN))
     found = codes.open_one(key)

@@ -18,11 +18,11 @@ from .query import build_query
 from .status import Status
 
 RECALL_SECONDS = 8.0
-PAGE_LINES = 8
+PAGE_LINES = 6
 BEST_LINES = 5
 FAR_LINES = 3
 """So many are shown of what hardly has to do with the question, where nothing else was found."""
-BEST_CHARS = 80
+BEST_CHARS = 90
 MAX_BASIS = 5
 BASIS_CHARS = 60
 WHOLE_CHARS = 200
@@ -99,10 +99,11 @@ class Seeing:
         asked = _short(text)
         if not found:
             return texts("recall_nothing", text=asked)
-        near = related(found, query)
-        best = [memory for memory, is_near in zip(found, near, strict=True) if is_near]
+        near = zip(found, related(found, query), strict=True)
+        best = one_each([memory for memory, is_near in near if is_near])
         if not best:
-            shown = self._lists.lines(caller, found[:FAR_LINES], limit=BEST_CHARS)
+            far = one_each(found)[:FAR_LINES]
+            shown = self._lists.lines(caller, far, limit=BEST_CHARS)
             return "\n".join([texts("recall_far", text=asked), *shown])
         pages = -(-len(best) // BEST_LINES)
         if page > pages:
@@ -124,7 +125,7 @@ class Seeing:
             text, page = paged(request.argument, self._lists.asked(caller))
         self._memory.hurry(request.scope)
         found = one_each(await request.stored.archive.everything(request.scope, text))
-        self._lists.ask(caller, text)
+        self._lists.ask(caller, text if found else "")
         if not found:
             return texts("list_nothing_with" if text else "list_empty", text=_short(text))
         pages = -(-len(found) // PAGE_LINES)
@@ -135,10 +136,12 @@ class Seeing:
         first = max(page - 1, 0) * PAGE_LINES
         part = found[first : first + PAGE_LINES]
         shown = self._lists.lines(caller, part, first=first + 1, among=found)
-        lines = [texts("list_title", total=len(found), page=max(page, 1), pages=pages), *shown]
+        title = "list_title" if pages > 1 else "list_all"
+        lines = [texts(title, total=len(found), page=max(page, 1), pages=pages), *shown]
+        lines.append(texts("list_forget", number=first + 1))
         if page < pages:
             lines.append(texts("list_more", words=words, page=max(page, 1) + 1))
-        return "\n".join([*lines, texts("list_forget", number=first + 1)])
+        return "\n".join(lines)
 
     async def _why(self, request: ChatRequest) -> str:
         if request.argument:

@@ -21,6 +21,9 @@ MIN_COMMON = 2
 SURE_SCORE = 0.3
 """From here on a cross-encoder's verdict stands for words in common."""
 
+MAX_NAME_CHARS = 24
+_NO_BRACES = str.maketrans("{}", "()")
+
 _NAMED = re.compile(r"(?P<name>[^\s#/:,，。：、“”（）()]*)(?P<number>#[0-9a-f]{6,32})(?![0-9a-f])")
 _ACKNOWLEDGEMENT = re.compile(
     r"(?:嗯|哦|噢|啊|呀|好|行|对|是的?|没错|当然|可以|没问题|明白|了解|收到|知道|懂了|记住|记下|记好|已记"
@@ -82,14 +85,17 @@ class View:
     is_group: bool
 
     def shown(self, memory: RecalledMemory, limit: int) -> str:
-        """A memory on one line: its words, then who and when."""
+        """A memory on one line of so many characters: its words, then who and when."""
         said = _Said.of(memory, self)
-        about = [said.who if self.is_group or said.is_bots else "", self._date(memory)]
-        about_text = " ".join(filter(None, about))
-        text = shorten(said.text, limit)
-        if about_text:
-            text = self.texts("entry", text=text, about=about_text)
-        return self.texts("entry_conclusion", text=text) if _is_conclusion(memory) else text
+        who = shorten(said.who, MAX_NAME_CHARS) if self.is_group or said.is_bots else ""
+        about = " ".join(filter(None, [who, self._date(memory)]))
+        form = "{text}"
+        if about:
+            form = self.texts("entry", text=form, about=about.translate(_NO_BRACES))
+        if _is_conclusion(memory):
+            form = self.texts("entry_conclusion", text=form)
+        room = limit - len(form.replace("{text}", ""))
+        return form.replace("{text}", shorten(said.text, room))
 
     def line(self, text: str, limit: int) -> str:
         """A stored line of a chat in the same way."""
@@ -192,19 +198,21 @@ def related(memories: Sequence[RecalledMemory], query: str) -> list[bool]:
     Similarities of one server mean nothing on another, so what has no word in common counts only
     where it is as near as the nearest that has one, or where a cross-encoder is sure.
     """
-    texts = [f"{Line(m.text).label} {Line(m.text).words}" for m in memories]
+    lines = [[Line(one) for one in memory.text.splitlines()] for memory in memories]
+    texts = [
+        " ".join(_NAMED.sub(r"\g<name>", f"{line.label} {line.words}") for line in said)
+        for said in lines
+    ]
     terms = [term for term in query.casefold().split() if len(term) == 1]
     common = [
         score > 0 or any(term in text.casefold() for term in terms)
         for score, text in zip(words_in_common(texts, query), texts, strict=True)
     ]
-    nearest = max(
-        (m.semantic or 0.0 for m, is_one in zip(memories, common, strict=True) if is_one),
-        default=2.0,
-    )
+    scores = [memory.semantic or 0.0 for memory in memories]
+    nearest = max((one for one, is_one in zip(scores, common, strict=True) if is_one), default=0.0)
     return [
-        is_one or (memory.semantic or 0.0) >= nearest or (memory.reranker or 0.0) >= SURE_SCORE
-        for memory, is_one in zip(memories, common, strict=True)
+        is_one or 0.0 < nearest <= score or (memory.reranker or 0.0) >= SURE_SCORE
+        for memory, score, is_one in zip(memories, scores, common, strict=True)
     ]
 
 

@@ -51,11 +51,14 @@ class _Meant:
     is_conclusion: bool
 
     @property
+    def said(self) -> list[SourceLine]:
+        """What people said of it, with which the answers go; else all."""
+        return [line for line in self.lines if Line(line.text).pseudonym] or self.lines
+
+    @property
     def is_one_matter(self) -> bool:
         """One thing that was said, with the answer to it; or an answer alone."""
-        said = [line for line in self.lines if Line(line.text).pseudonym]
-        owners = {line.pseudonym for line in self.lines}
-        return len(owners) == 1 and (len(said) == 1 or len(self.lines) == 1)
+        return len(self.said) == 1 and len({line.pseudonym for line in self.lines}) == 1
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class Forgetting:
                 continue
             letters = {one.letter for one in wanted if one.number == number} - {""}
             lines, refusal = self._chosen(request, meant, letters, is_whole=is_whole)
-            chosen += lines
+            chosen += await request.stored.archive.with_answers(request.scope, lines)
             said += refusal
         if chosen:
             said = [*await self._erase(request, list(dict.fromkeys(chosen))), *said]
@@ -177,12 +180,11 @@ class Forgetting:
             return texts("number_gone", number=number)
         memory_id = entry.memory.memory_id
         memory = await archive.memory(scope, memory_id) if memory_id else None
-        rest = 0
-        if memory:
-            lines, rest = await archive.sources(scope, memory)
+        lines, rest = await archive.sources(scope, memory) if memory else ([], 0)
+        if lines:
             lines = await archive.with_answers(scope, lines)
-        else:
-            lines = await archive.find_lines(scope, entry.lines) if entry.lines else []
+        elif entry.lines:
+            lines = await archive.find_lines(scope, entry.lines)
         if not lines:
             return texts("forget_no_source" if memory else "number_gone", number=number)
         return _Meant(number, lines, rest, entry.memory.kind == "observation")
@@ -192,7 +194,7 @@ class Forgetting:
     ) -> tuple[list[SourceLine], list[str]]:
         """The lines that are to go; or why none do, or what there is to choose from."""
         texts = request.texts
-        lettered = {chr(ord("a") + n): line for n, line in enumerate(meant.lines[:MAX_MENU])}
+        lettered = {chr(ord("a") + n): line for n, line in enumerate(meant.said[:MAX_MENU])}
         if letters:
             lines = [line for letter, line in lettered.items() if letter in letters]
         elif is_whole or meant.is_one_matter:
@@ -221,7 +223,7 @@ class Forgetting:
     ) -> list[str]:
         view = self._lists.view(request.caller, ())
         number, last = meant.number, letters[-1]
-        is_all = len(letters) == len(meant.lines)
+        is_all = len(letters) == len(meant.said)
         key = "forget_lines" if is_all else "forget_own_lines"
         return [
             request.texts(key, number=number, letter=last),
@@ -236,8 +238,11 @@ class Forgetting:
         self._memory.forget_chat(scope)
         gone = {line.text for line in chosen}
         for number, entry in self._lists.numbers(caller).items():
-            if entry.lines and all(line.text in gone for line in entry.lines):
-                self._lists.change(caller, number, is_gone=True)
+            left = tuple(line for line in entry.lines if line.text not in gone)
+            if left != entry.lines:
+                self._lists.change(caller, number, lines=left, is_gone=not left)
+        if not (removed.lines or removed.waiting or removed.failure or removed.unfinished):
+            return [texts("forgotten_nothing")]
         view = self._lists.view(caller, ())
         lines = [f"- {view.line(line.text, LIST_CHARS)}" for line in chosen[:MAX_SHOWN]]
         hidden = len(chosen) - len(lines)

@@ -12,7 +12,7 @@ from .hindsight_types import RecalledMemory
 from .recent import Recent
 from .scope import Scope
 
-LIST_CHARS = 48
+LIST_CHARS = 68
 """So much of each memory is shown in a list."""
 
 

@@ -63,12 +63,14 @@ class Status:
     async def brief(self, caller: Caller) -> str:
         """The answer to `status`: whether it works, this chat, and the one who asks."""
         texts, scope = caller.texts, caller.scope
-        lines = [await self._works_line(texts), await self._here_line(scope, texts)]
+        lines = [await self._works_line(texts)]
+        if self.client and not self.state.fault:
+            lines.append(await self._here_line(scope, texts))
         if isinstance(scope, Scope) and caller.person_id:
             lines.append(self._me_line(caller, scope))
         if caller.is_admin:
             lines.append(texts("status_all"))
-        return "\n".join(dict.fromkeys(lines))
+        return "\n".join(lines)
 
     async def show(self, scope: Scope | Skip, texts: Texts) -> str:
         """The answer to `status all`: the whole bot, for who runs it."""

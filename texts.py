@@ -72,10 +72,10 @@ class Texts:
     def span(self, minutes: float) -> str:
         """A span of time as people say it."""
         whole = max(1, round(minutes))
-        for unit, name in ((24 * 60, "span_days"), (60, "span_hours")):
-            if whole >= unit and whole % unit == 0:
-                return self(name, number=whole // unit)
-        return self("span_minutes", number=whole)
+        units = ((24 * 60, "day"), (60, "hour"), (1, "minute"))
+        size, name = next(one for one in units if whole >= one[0] and whole % one[0] == 0)
+        number = whole // size
+        return self(f"span_{name}" if number == 1 else f"span_{name}s", number=number)
 
 
 WORDING: Final[dict[str, tuple[str, str]]] = {
@@ -386,19 +386,31 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "span_seconds": (
         "{number} 秒",
-        "{number} s",
+        "{number} seconds",
+    ),
+    "span_minute": (
+        "1 分钟",
+        "1 minute",
     ),
     "span_minutes": (
         "{number} 分钟",
-        "{number} min",
+        "{number} minutes",
+    ),
+    "span_hour": (
+        "1 小时",
+        "1 hour",
     ),
     "span_hours": (
         "{number} 小时",
-        "{number} h",
+        "{number} hours",
+    ),
+    "span_day": (
+        "1 天",
+        "1 day",
     ),
     "span_days": (
         "{number} 天",
-        "{number} d",
+        "{number} days",
     ),
     "entry": (
         "{text}（{about}）",
@@ -451,13 +463,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         'Nothing belongs behind "{name}", so nothing was done. To do it send: /hindsight {name}',
     ),
     "code_wrong": (
-        "确认码不对，什么都没有删除。要删除请在 {seconds} 秒内发：/hindsight {name} {code}",
-        "That is not the code, and nothing was deleted. To delete, send within {seconds} seconds: "
+        "确认码不对，什么都没有删除。确定要删除请在 {seconds} 秒内发：/hindsight {name} {code}",
+        "That is not the code, and nothing was deleted. To confirm send within {seconds} seconds: "
         "/hindsight {name} {code}",
     ),
     "code_over": (
-        "这个确认码没有用或已过期，什么都没有删除。要重新开始请发：/hindsight {name}",
-        "This code is over or none, and nothing was deleted. To begin anew send: /hindsight {name}",
+        "没有等待确认的删除，确认码可能已过期；什么都没有删除。要重新开始请发：/hindsight {name}",
+        "Nothing waits to be confirmed, the code may be over; nothing was deleted. To begin anew "
+        "send: /hindsight {name}",
     ),
     "help_status": (
         "记忆是否正常，本聊天和我怎么样（all：机器人管理员看全部）",
@@ -612,8 +625,8 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "no_memory_here": ("本聊天没有记忆：{reason}。", "This chat has no memory: {reason}."),
     "no_memory_paused": (
-        "本聊天的记忆暂停中，还有 {span} 自动恢复。提前恢复：/hindsight "
-        "on；已有的记忆：/hindsight list",
+        "本聊天的记忆暂停中，{span}后自动恢复。提前恢复：/hindsight on；已有的记忆：/hindsight "
+        "list",
         "Memory is paused in this chat and goes on by itself in {span}. Earlier: /hindsight on; "
         "what is there: /hindsight list",
     ),
@@ -693,13 +706,16 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "More: /hindsight recall {text} {page}",
     ),
     "recall_pages": (
-        "和“{text}”有关的只有 {pages} 页。最后一页：/hindsight recall {text} 第{pages}页",
-        "There are only {pages} pages about “{text}”. The last: /hindsight recall {text} page "
-        "{pages}",
+        "和“{text}”有关的只到第 {pages} 页：/hindsight recall {text} 第{pages}页",
+        "The last page about “{text}” is {pages}: /hindsight recall {text} page {pages}",
     ),
     "list_empty": (
         "这里还没有记忆。",
         "Nothing is remembered here yet.",
+    ),
+    "list_all": (
+        "共 {total} 条：",
+        "{total} in all:",
     ),
     "list_nothing_with": (
         "没有含“{text}”的记忆。全部：/hindsight list；按意思找：/hindsight recall {text}",
@@ -718,14 +734,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "To forget one: /hindsight forget {number}",
     ),
     "list_pages": (
-        "只有 {pages} 页。最后一页：/hindsight list {words}第{pages}页",
-        "There are only {pages} pages. The last: /hindsight list {words}page {pages}",
+        "只到第 {pages} 页：/hindsight list {words}第{pages}页",
+        "The last page is {pages}: /hindsight list {words}page {pages}",
     ),
     "list_pages_or_text": (
-        "只有 {pages} 页。最后一页：/hindsight list {words}{pages}；要找“{text}”请发：/hindsight "
-        "recall {text}",
-        "There are only {pages} pages. The last: /hindsight list {words}{pages}; to look for "
-        "“{text}” send: /hindsight recall {text}",
+        "只到第 {pages} 页：/hindsight list {words}{pages}；要找“{text}”请发：/hindsight recall "
+        "{text}",
+        "The last page is {pages}: /hindsight list {words}{pages}; to look for “{text}” send: "
+        "/hindsight recall {text}",
     ),
     "why_nothing": (
         "启动以来，本聊天还没有回忆过。",
@@ -765,8 +781,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     ),
     "why_usage": (
         "看哪一条的依据？先发 /hindsight list 看序号，再发例如：/hindsight why 2",
-        "What which one stands on? See the numbers with /hindsight list, then for example: "
-        "/hindsight why 2",
+        "Of which one? See the numbers with /hindsight list, then for example: /hindsight why 2",
     ),
     "ask_usage": (
         "想问什么？例如：/hindsight ask 我喜欢喝什么茶？",
@@ -783,14 +798,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "The overview is being written. In a while send again: /hindsight profile",
     ),
     "exported": (
-        "已导出到数据目录的 {name}：{documents} 份聊天记录，{memories} "
-        "条记忆。请运行机器人的人去取。",
-        "Exported to {name} in the data directory: {documents} documents, {memories} memories. "
-        "Who runs the bot can fetch it.",
+        "已导出到数据目录的 {name}（聊天记录 {documents} 份，记忆 {memories} "
+        "条），请运行机器人的人去取。",
+        "Exported to {name} in the data directory (documents: {documents}, memories: {memories}); "
+        "who runs the bot can fetch it.",
     ),
     "export_sent": (
-        "已发给你：{documents} 份聊天记录，{memories} 条记忆。",
-        "Sent to you: {documents} documents, {memories} memories.",
+        "已发给你（聊天记录 {documents} 份，记忆 {memories} 条）。",
+        "Sent to you (documents: {documents}, memories: {memories}).",
     ),
     "export_not_sent": (
         "平台没有收下文件，什么都没有留下。可以请机器人管理员发：/hindsight export",
@@ -867,10 +882,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "{number}{letter}",
     ),
     "forget_not_yours": (
-        "第 {number} 条有{names}说的话，没有删除。要本人，或机器人管理员、群主、群管理员来发："
-        "/hindsight forget",
-        "Number {number} has words of {names}; nothing was deleted. They themselves, a bot admin, "
-        "or the group's owner or an administrator can send: /hindsight forget",
+        "第 {number} 条里有{names}说的话，没有删除。只有说话的人自己，或机器人管理员、群主、"
+        "群管理员可以删除。",
+        "Number {number} has words of {names}; nothing was deleted. Only who said them, a bot "
+        "admin, or the group's owner or an administrator may delete them.",
     ),
     "forget_more": (
         "第 {number} 条还来自更多聊天记录。剩下的请再看序号：/hindsight list",
@@ -880,6 +895,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "forgotten": (
         "已忘掉：",
         "Forgotten:",
+    ),
+    "forgotten_nothing": (
+        "这些已经不在了，没有什么可删除。",
+        "These are gone already; there was nothing to delete.",
     ),
     "forgotten_more": (
         "……还有 {number} 句",
@@ -894,7 +913,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "To forget them too send: /hindsight forget {numbers}",
     ),
     "removed": (
-        "已删除你说过的 {number} 句话和机器人对它们的回答。",
+        "已删除 {number} 句：你说过的话和机器人对它们的回答。",
         "Deleted: {number} lines, of what you said and of the answers to it.",
     ),
     "removed_nothing": (
@@ -906,6 +925,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "秒内发：/hindsight forgetme {code}",
         "This deletes all that you said in this chat, and the answers to it, for good. To confirm "
         "send within {seconds} seconds: /hindsight forgetme {code}",
+    ),
+    "forgetme_confirm_all": (
+        "这会永久删除你在本聊天对所有人格说过的话和它们的回答。确定请在 {seconds} "
+        "秒内发：/hindsight forgetme all {code}",
+        "This deletes all that you said in this chat to any persona, and the answers to it, for "
+        "good. To confirm send within {seconds} seconds: /hindsight forgetme all {code}",
     ),
     "forgetme_argument": (
         "什么都没有删除。只忘掉和“{words}”有关的：/hindsight forget "
@@ -962,6 +987,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "wipe {code}",
         "This deletes everything remembered of this chat, of everybody, for good. To confirm send "
         "within {seconds} seconds: /hindsight wipe {code}",
+    ),
+    "wipe_confirm_all": (
+        "这会永久删除本聊天所有人格的全部记忆，包括所有人说过的话。确定请在 {seconds} "
+        "秒内发：/hindsight wipe all {code}",
+        "This deletes everything that any persona remembers of this chat, of everybody, for good. "
+        "To confirm send within {seconds} seconds: /hindsight wipe all {code}",
     ),
     "wipe_argument": (
         "什么都没有删除。只忘掉和“{words}”有关的：/hindsight forget "
@@ -1034,8 +1065,8 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Recall time: half within {p50} ms, 95 % within {p95} ms",
     ),
     "stats_server": (
-        "本聊天在 Hindsight：{documents} 份聊天记录，{memories} 条记忆",
-        "This chat in Hindsight: {documents} documents, {memories} memories",
+        "本聊天在 Hindsight：聊天记录 {documents} 份，记忆 {memories} 条",
+        "This chat in Hindsight: documents {documents}, memories {memories}",
     ),
     "stats_server_failed": (
         "查不到 Hindsight 的数字：{reason}",
