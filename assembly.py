@@ -14,6 +14,7 @@ from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_exporting import Exporting
 from .commands_importing import Importing
 from .commands_listening import ListeningSwitch
 from .commands_operating import Operating
@@ -204,21 +205,14 @@ def assemble(
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    lists, work = NumberedLists(), Work()
     costs = Costs(client, memory, outbox)
     bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
         rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
-        Seeing(
-            memory,
-            status,
-            costs,
-            lists,
-            folder,
-            match_umo=settings.recall.match_umo,
-        ),
+        Seeing(memory, status, costs, lists, match_umo=settings.recall.match_umo),
         Correcting(
             memory,
             state,
@@ -232,6 +226,7 @@ def assemble(
         ),
         Switching(memory, state, bindings, outbox, clock),
         ListeningSwitch(memory, state, status),
+        Exporting(memory, folder),
         Operating(delivery, failures),
         Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
@@ -244,12 +239,22 @@ def assemble(
         status=status,
         limit=limit,
         work=work,
+        clock=clock,
         members_may_manage=may_manage,
         separate_personas=settings.separate_personas,
     )
     may_remember = settings.tools.remember and settings.retain.bot_answers
     offered = replace(settings.tools, remember=may_remember)
-    tools = ModelTools(offered, memory, state, delivery, status, limit, work)
+    tools = ModelTools(
+        offered,
+        settings.recall.max_tokens,
+        memory,
+        state,
+        delivery,
+        status,
+        limit,
+        work,
+    )
     return Parts(
         state,
         bindings,

@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
 from astrbot.api.event import AstrMessageEvent, filter
+from astrbot.api.message_components import File
 from astrbot.api.provider import LLMResponse, ProviderRequest
 from astrbot.api.star import Context, Star, StarTools
 from astrbot.core.agent.message import TextPart
@@ -44,7 +45,7 @@ from .assembly import assemble
 from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
-from .command_types import Caller
+from .command_types import Caller, FileSender
 from .events import (
     EventReader,
     ids_of,
@@ -85,6 +86,8 @@ HOOK_SUCCESSOR_SECONDS = 0.5
 BRIDGE = f"{PLUGIN}_bridge"
 BRIDGE_SECONDS = 10.0
 """So long a closed instance looks after the turns of a moment in which AstrBot has no other."""
+TAKES_FILES = frozenset({"aiocqhttp", "discord", "lark", "slack", "telegram", "webchat", "wecom"})
+"""Platforms whose adapters send files in every version of AstrBot that is supported."""
 NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
 """What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
 HISTORY_SECONDS = 20.0
@@ -658,6 +661,7 @@ class HindsightMemory(Star):
             person_id=person_id_of(event),
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
+            send_file=_file_sender(event),
             past=past,
             place=origin_of(event),
             message=self._message_key(event),
@@ -837,6 +841,22 @@ def _has_prefix(event: AstrMessageEvent, cfg: Any, typed: str) -> bool:
     pattern = rf"\s*(?:{'|'.join(prefixes)})\s*{typed}"
     raw = event.message_obj.message_str or ""
     return not prefixes or re.match(pattern, raw, re.IGNORECASE) is not None
+
+
+def _file_sender(event: AstrMessageEvent) -> FileSender | None:
+    """Sends a file to the chat of an event; None where its platform takes none."""
+    if event.get_platform_name() not in TAKES_FILES:
+        return None
+
+    async def send(path: Path) -> bool:
+        try:
+            await event.send(MessageChain([File(name=path.name, file=str(path))]))
+        except Exception:  # noqa: BLE001 - whatever a platform's client raises; the text tells
+            logger.warning("the platform did not take a file", exc_info=True)
+            return False
+        return True
+
+    return send
 
 
 def _turn_of(event: AstrMessageEvent) -> Turn | None:

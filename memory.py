@@ -30,8 +30,8 @@ from .hindsight_types import (
 )
 from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
-from .memory_formatter import build_block, cut_memories
-from .query import asks_to_remember, build_query, halve_query
+from .memory_formatter import build_block
+from .query import asks_to_forget, asks_to_remember, build_query, halve_query
 from .ranking import rank
 from .recent import Recent
 from .scope import Scope, ScopeState, Skip
@@ -195,6 +195,10 @@ class ChatMemory:
         """Whether what was recalled for a message may hold what was forgotten after it came."""
         return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
+    def forgotten_at(self, scope: Scope) -> float:
+        """When something of this chat was forgotten last, in monotonic seconds; -inf for never."""
+        return self._forgotten_at.get(scope.chat, -math.inf)
+
     def start_recall(self, message: Message) -> asyncio.Task[str] | None:
         """Begins to recall for a message.
 
@@ -342,6 +346,8 @@ class ChatMemory:
             return admitted
         if first.private_to_speaker:
             return "opted_out"
+        if any(asks_to_forget(message.words) for message in turn):
+            return "wish to forget"  # it would say once more what is to be forgotten
         if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return "repeated"
@@ -367,15 +373,14 @@ class ChatMemory:
         return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
-        """Recalls for somebody who asks to see the result, as much as a reply would be given.
+        """Recalls for somebody who asks to see the result, all that was found, best first.
 
         Raises:
             HindsightError: The server did not answer as it should, or `timeout`.
         """
         assert self._client is not None
         found = await self._ask(self._client, scope, query, now)
-        ranked = self._ranked(scope, found, query, now)
-        return cut_memories(ranked, self._settings.recall.max_tokens)
+        return self._ranked(scope, found, query, now)
 
     async def aclose(self) -> None:
         """Cancels what is running."""
@@ -474,6 +479,7 @@ class ChatMemory:
             max_tokens=self._settings.recall.max_tokens,
             speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
+            wishes_to_forget=asks_to_forget(message.words),
         )
         return replace(
             report,

@@ -74,6 +74,7 @@ def build_block(
     max_tokens: int,
     speaker: Speaker | None = None,
     profile: str = "",
+    wishes_to_forget: bool = False,
 ) -> Block:
     """Packs as many memories as there is room for.
 
@@ -84,16 +85,20 @@ def build_block(
         max_tokens: Bound on the whole.
         speaker: Who is speaking now; given in groups.
         profile: What is known of the chat as a whole, or empty.
+        wishes_to_forget: The message asks that something be forgotten; the model is told that
+            nothing is by its word, also where there is nothing else to say.
     """
     head = [BLOCK_OPEN, texts("block_header")]
     if speaker:
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
+    if wishes_to_forget:
+        head.append(texts("block_forget"))
     if profile:
         overview = texts("block_profile", text=recalled(profile, texts))
         head.append(fit(overview, max_tokens * PROFILE_SHARE))
     room = max_tokens - estimate_tokens("\n".join([*head, BLOCK_CLOSE])) - _LINE_BREAK
     entries, left_out = _pack(memories, texts, timezone, room)
-    if not entries and not profile:
+    if not entries and not profile and not wishes_to_forget:
         return Block(left_out=left_out)
     text = "\n".join([*head, *_in_time(entries), BLOCK_CLOSE])
     return Block(text, tuple(entry.memory for entry in entries), left_out)

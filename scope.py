@@ -280,6 +280,7 @@ class _StateData:
         off: Chats.
         paused: Chats with the time (Unix seconds) at which they are on again.
         opted_out: People, each in one chat or on one platform.
+        opted_out_at: Since when (Unix seconds), of those who left since this is noted.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
         listening: Groups in which what is said without calling the bot is remembered.
@@ -290,6 +291,7 @@ class _StateData:
     off: frozenset[str] = frozenset()
     paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
+    opted_out_at: Mapping[str, float] = field(default_factory=dict)
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listening: frozenset[str] = frozenset()
@@ -436,6 +438,19 @@ class ScopeState:
         """Whether this chat's memory is off for a while."""
         return self._data.paused.get(scope.room, 0.0) > self._now()
 
+    def paused_until(self, scope: Scope) -> float:
+        """When this chat's memory is on again, in Unix seconds; 0 where it is not paused."""
+        until = self._data.paused.get(scope.room, 0.0)
+        return until if until > self._now() else 0.0
+
+    def opted_out_at(self, scope: Scope, person_id: str) -> float | None:
+        """Since when (Unix seconds) a person has opted out; None where that is not known."""
+        if self._hasher is None:
+            return None
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        known = self._data.opted_out_at
+        return min((known[key] for key in keys if key in known), default=None)
+
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
@@ -502,11 +517,15 @@ class ScopeState:
         here = _people_keys(self._hasher, scope.rooms, person_id)
         all_chats = _people_keys(self._hasher, scope.platforms, person_id)
         with self._writing:
+            since = dict(self._data.opted_out_at)
             if out:
-                people = self._data.opted_out | (all_chats if everywhere else here)
+                added = all_chats if everywhere else here
+                people = self._data.opted_out | added
+                since = {key: self._now() for key in added} | since
             else:
                 people = self._data.opted_out - here - all_chats
-            self._replace(replace(self._data, opted_out=people))
+            since = {key: at for key, at in since.items() if key in people}
+            self._replace(replace(self._data, opted_out=people, opted_out_at=since))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -517,6 +536,7 @@ class ScopeState:
             "off": sorted(data.off),
             "paused": dict(data.paused),
             "opted_out": sorted(data.opted_out),
+            "opted_out_at": dict(data.opted_out_at),
             **data.aliases.to_json(),
         }
         if data.personas:
@@ -534,15 +554,20 @@ def _parse_state(content: Any) -> _StateData:
     fingerprint, lost = content.get("salt_fingerprint"), content.get("lost_salt")
     if not isinstance(fingerprint, str) or not isinstance(lost, str):
         raise ValueError("no salt fingerprint")
-    paused = content.get("paused")
-    if not isinstance(paused, dict) or not all(
-        isinstance(at, int | float) for at in paused.values()
-    ):
-        raise ValueError("paused is not a table of times")
+    paused, since = _times(content, "paused"), _times(content, "opted_out_at", {})
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
     listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
-    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas, listening)
+    return _StateData(
+        fingerprint, lost, off, paused, opted_out, since, aliases, personas, listening
+    )
+
+
+def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, float]:
+    times = content.get(name, absent)
+    if not isinstance(times, dict) or not all(isinstance(at, int | float) for at in times.values()):
+        raise ValueError(f"{name} is not a table of times")
+    return times
 
 
 def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:
