@@ -175,6 +175,11 @@ class Delivery:
         await self._intake.add(turn)
         self._wake.set()
 
+    async def add_heard(self, lines: Sequence[TurnRecord]) -> None:
+        """Puts what was heard in a chat that listens on disk, in one go; see `add`."""
+        await self._intake.add_heard(lines)
+        self._wake.set()
+
     def hurry(self, chat: str) -> None:
         """Sends what a chat has said without waiting for more; somebody wants to see it."""
         self._intake.seal_chat(chat)

@@ -5,6 +5,7 @@ they stand and would not recognise `GreedyStr`.
 """
 
 import asyncio
+import functools
 import json
 import re
 from collections.abc import (
@@ -36,7 +37,8 @@ from astrbot.core.message.message_event_result import MessageChain, MessageEvent
 from astrbot.core.star.filter.command import CommandFilter, GreedyStr
 from astrbot.core.star.filter.command_group import CommandGroupFilter
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
-from astrbot.core.star.star_handler import star_handlers_registry
+from astrbot.core.star.star import star_map
+from astrbot.core.star.star_handler import EventType, StarHandlerMetadata, star_handlers_registry
 
 from .assembly import assemble
 from .bot_names import BotNames
@@ -51,6 +53,7 @@ from .events import (
     message_id_of,
     origin_of,
     person_id_of,
+    said_at,
     withdrawn_id_of,
 )
 from .handover import Handover
@@ -58,6 +61,7 @@ from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .history import PastEvent, Place
 from .intake import DISK_ERRORS
+from .listening import Heard, Listening
 from .model_tools import ToolName, ToolSpec
 from .personas import Personas
 from .scope import UNKNOWN_PERSON, Origin, Scope, Skip, is_listed
@@ -67,6 +71,7 @@ from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
+HEARD_EXTRA = f"{PLUGIN}_heard_at"
 PERSONA_EXTRA = f"{PLUGIN}_persona"
 COMMAND = "hindsight"
 WORK_SECONDS = 3.0
@@ -77,6 +82,9 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+BRIDGE = f"{PLUGIN}_bridge"
+BRIDGE_SECONDS = 10.0
+"""So long a closed instance looks after the turns of a moment in which AstrBot has no other."""
 NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
 """What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
 HISTORY_SECONDS = 20.0
@@ -84,6 +92,10 @@ HISTORY_SECONDS = 20.0
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
 
+HEAR_PRIORITY = 1000
+"""Before plugins that answer and end the event: what was said was said all the same."""
+LOG_EVERY = 100
+"""Messages that could not be heard between two lines in the log."""
 WITHDRAW_TRIES = 600
 WITHDRAW_PAUSE_SECONDS = 1.0
 """Between two tries while the disk fails."""
@@ -152,6 +164,20 @@ class TellsOfWithdrawal(filter.CustomFilter):
         return bool(withdrawn_id_of(event))
 
 
+class SaidWhereTheGroupListens(filter.CustomFilter):
+    """Passes what is said in groups that listen, so that no other message meets our handler."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Looks only, and never raises: AstrBot would tell the group."""
+        star = star_map.get(__name__)
+        plugin = star.star_cls if star else None
+        try:
+            return isinstance(plugin, HindsightMemory) and plugin.listens(event)
+        except Exception:  # noqa: BLE001 - see above
+            logger.debug("could not tell whether a group listens", exc_info=True)
+            return False
+
+
 class HindsightMemory(Star):
     """Long-term memory for each chat, kept in Hindsight."""
 
@@ -171,6 +197,8 @@ class HindsightMemory(Star):
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
         self._bot_names = BotNames(self._clock)
+        self._listening = Listening(self._memory, self._read_heard, self._clock)
+        self._unheard = 0
         self._personas = Personas(context)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakSet[Turn] = WeakSet()
@@ -185,15 +213,10 @@ class HindsightMemory(Star):
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         if tools := [MemoryTool(spec, self.use_tool) for spec in self._parts.tools.specs]:
             self.context.add_llm_tools(*tools)
-        delivery, stored = self._parts.delivery, self._parts.stored
-        await delivery.start()
-        if stored:
-            self._parts.workers.start("eraser", stored.eraser.run)
-        if self._parts.failures:
-            self._parts.workers.start("failures", self._parts.failures.run)
-        self._parts.workers.start("delivery", delivery.run)
-        if self._parts.importer:
-            self._parts.workers.start("import", self._parts.importer.run)
+        await self._parts.delivery.start()
+        for name, job in self._parts.jobs.items():
+            self._parts.workers.start(name, job)
+        self._parts.workers.start("listening", self._listening.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -218,14 +241,17 @@ class HindsightMemory(Star):
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
+                await self._listening.flush()
                 await self._parts.delivery.flush()
         except TimeoutError:
             logger.info("stopping before everything was sent; the rest follows at the next start")
         self._handover.close()
+        await self._listening.flush()
         await self._parts.delivery.aclose()
         await self._parts.people.aclose()
         if self._parts.client:
             await self._parts.client.aclose()
+        self._bridge()
 
     # --- Hooks --------------------------------------------------------------------------------
 
@@ -272,6 +298,20 @@ class HindsightMemory(Star):
             is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
+
+    @filter.custom_filter(SaidWhereTheGroupListens)
+    @filter.event_message_type(
+        filter.EventMessageType.GROUP_MESSAGE,
+        priority=HEAR_PRIORITY,
+        desc=in_both("about_listening"),
+    )
+    async def listen(self, event: AstrMessageEvent) -> None:
+        """Hears what is said in a group that listens; nobody waits for it, nothing is stopped."""
+        try:
+            plugin = self._handover.successor() or self
+            await plugin.hear(event)
+        except Exception:  # noqa: BLE001 - it would stop the event for other plugins
+            self._log_unheard()
 
     @filter.custom_filter(TellsOfWithdrawal)
     @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_withdrawn"))
@@ -356,7 +396,8 @@ class HindsightMemory(Star):
             self._refuse(event, scope)
             return None
         await self._parts.people.meet(scope, ids_of(event))
-        message = self._message(event, scope, self._clock.local())
+        at = event.get_extra(HEARD_EXTRA) or self._clock.local()
+        message = self._message(event, scope, at)
         turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
@@ -427,6 +468,41 @@ class HindsightMemory(Star):
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
 
+    def listens(self, event: AstrMessageEvent) -> bool:
+        """Whether the chat of an event is a group that listens."""
+        if not self._state.is_listening or not event.get_group_id():
+            return False
+        scope = self._scope(event)
+        return isinstance(scope, Scope) and self._state.listens(scope)
+
+    async def hear(self, event: AstrMessageEvent) -> None:
+        """Takes what was said in a group that listens."""
+        scope = self._scope(event)
+        if not isinstance(scope, Scope) or not self._state.listens(scope):
+            return
+        at = said_at(event, self._clock.local())
+        event.set_extra(HEARD_EXTRA, at)  # should the bot answer uncalled, it is the same line
+        self._listening.hear(event, scope, at, is_called=bool(event.is_at_or_wake_command))
+        if self._handover.is_closed:
+            await self._listening.flush()
+
+    async def _read_heard(self, heard: Heard) -> Message | None:
+        """Reads what was heard, unless it has become a turn; the others do not suffer by one."""
+        if _turn_of(heard.event):
+            return None
+        try:
+            await self._parts.people.meet(heard.scope, ids_of(heard.event))
+            message = self._message(heard.event, heard.scope, heard.at)
+        except Exception:  # noqa: BLE001 - whatever another plugin has made of the event
+            self._log_unheard()
+            return None
+        return replace(message, began=heard.began)
+
+    def _log_unheard(self) -> None:
+        if self._unheard % LOG_EVERY == 0:
+            logger.error("a message could not be heard", exc_info=True)
+        self._unheard += 1
+
     async def _forget_withdrawn(self, event: AstrMessageEvent) -> None:
         """Has a message forgotten; where the disk fails, as soon as it does not.
 
@@ -485,6 +561,40 @@ class HindsightMemory(Star):
         if not self._handover.is_ending:
             return self
         return await self._handover.await_successor(SUCCESSOR_SECONDS)
+
+    def _bridge(self) -> None:
+        """Keeps the hooks while AstrBot reloads: it drops them before it has the next instance's.
+
+        A turn of that moment is answered like any other, and would be seen by nobody.
+        """
+        if (metadata := star_map.get(__name__)) is None:
+            return
+        hooks = [
+            replace(
+                hook,
+                handler_module_path=BRIDGE,
+                handler_full_name=f"{BRIDGE}_{hook.handler_name}",
+                handler=functools.partial(self._bridged, hook.handler_name),
+            )
+            for hook in star_handlers_registry.get_handlers_by_module_name(__name__)
+            if hook.event_type is not EventType.AdapterMessageEvent
+        ]
+        star_map[BRIDGE] = metadata
+        for hook in hooks:
+            star_handlers_registry.append(hook)
+        self._start(self._end_bridge(hooks))
+
+    async def _bridged(self, name: str, event: AstrMessageEvent, *arguments: Any) -> None:
+        """Calls a hook of this instance while none is registered, be it this or another one."""
+        if getattr(star_map.get(__name__), "star_cls", None) is None:
+            await getattr(self, name)(event, *arguments)
+
+    async def _end_bridge(self, hooks: list[StarHandlerMetadata[Any]]) -> None:
+        await self._handover.poll(lambda: self._running_instance() is not None, BRIDGE_SECONDS)
+        for hook in hooks:
+            star_handlers_registry.remove(hook)
+        if not star_handlers_registry.get_handlers_by_module_name(BRIDGE):
+            star_map.pop(BRIDGE, None)
 
     # --- Reading events -----------------------------------------------------------------------
 

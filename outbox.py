@@ -13,6 +13,7 @@ SQLite calls block, so all of them run on one thread of the outbox's own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import sqlite3
@@ -46,6 +47,7 @@ from .transcript import (
     build_item,
     count_chars,
     group_turns,
+    in_order,
     new_document_id,
 )
 from .wishes import Edited, Erasure
@@ -54,6 +56,8 @@ Edit = Callable[[Sequence[Line]], list[Line]]
 
 MAX_WINDOW_CHARS = 6000
 """A window is sealed at this size; Hindsight extracts facts from chunks of 3000 characters."""
+LISTENED_LINES = 30
+"""A window of a chat that listens is sealed at so many lines, whoever said them."""
 MAX_WINDOWS = 200_000
 """Sealed windows and those set aside beyond this number push the oldest out."""
 
@@ -102,10 +106,12 @@ class Added:
     Attributes:
         document_id: Its window's.
         sealed: Whether that window is now ready to be sent.
+        is_listened: Whether its chat listens.
     """
 
     document_id: str
     sealed: bool
+    is_listened: bool = False
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,12 @@ class Outbox:
         if self._remove(db, window.document_id):
             today = f"chars:{day}"
             db.execute("DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (today,))
-            for name, value in (("sent", 1), ("sent_chars", window.chars), (today, window.chars)):
+            for name, value in (
+                ("sent", 1),
+                ("sent_chars", window.chars),
+                (today, window.chars),
+                ("saved_calls", len(window.turns) - 1),
+            ):
                 _count_up(db, name, value)
         return int(_figure(db, f"chars:{day}"))
 
@@ -241,6 +252,11 @@ class Outbox:
     def sent_chars(self, db: sqlite3.Connection, *, day: str) -> int:
         """Characters delivered on a local date."""
         return int(_figure(db, f"chars:{day}"))
+
+    @_transaction
+    def saved_calls(self, db: sqlite3.Connection) -> int:
+        """How many times less the server had to extract, as turns went together; ever."""
+        return int(_figure(db, "saved_calls"))
 
     @_transaction
     def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
@@ -730,25 +746,29 @@ class Outbox:
 
     def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
         row = db.execute(
-            "SELECT id, document_id, turns, chars FROM windows WHERE chat = ? AND state = 'open'",
-            (turn.chat,),
+            "SELECT id, document_id FROM windows WHERE chat = ? AND state = 'open'", (turn.chat,)
         ).fetchone()
-        row_id, document_id, turns, chars = row or (0, "", 0, 0)
-        turns, chars = turns + 1, chars + turn.chars
-        sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
-        state = "sealed" if sealed else "open"
         if row:
-            db.execute(
-                "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
-                (turns, chars, state, row_id),
-            )
-            _insert_turns(db, row_id, [turn.lines])
+            row_id, document_id = row
+            _append(db, row_id, turn)
         else:
-            document_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
+            document_id = _insert_window(db, "open", turn.chat, turn.header, [turn.lines])
         withdrawn.note(db, turn, document_id)
+        sealed = turn.urgent or self._is_full(db, document_id, is_listened=turn.is_listened)
         if sealed:
+            db.execute("UPDATE windows SET state = 'sealed' WHERE document_id = ?", (document_id,))
             self._count_sealed(db, 1)
-        return Added(document_id, sealed)
+        return Added(document_id, sealed, turn.is_listened)
+
+    def _is_full(self, db: sqlite3.Connection, document_id: str, *, is_listened: bool) -> bool:
+        row_id, turns, chars = db.execute(
+            "SELECT id, turns, chars FROM windows WHERE document_id = ?", (document_id,)
+        ).fetchone()
+        if chars >= MAX_WINDOW_CHARS:
+            return True
+        if is_listened:
+            return len(_lines_of(db, row_id)) >= LISTENED_LINES
+        return bool(turns >= self._every_n_turns)
 
     @_transaction
     def _next_window(
@@ -873,6 +893,36 @@ def _rewrite_window(
     _insert_turns(db, row_id, turns)
     withdrawn.moved(db, window.chat, [line for lines in turns for line in lines], document_id)
     return document_id
+
+
+def _append(db: sqlite3.Connection, row_id: int, turn: TurnRecord) -> None:
+    """Adds a turn to an open window: at its end, or in its place where the chat listens."""
+    before = _lines_of(db, row_id) if turn.is_listened else []
+    db.execute(
+        "UPDATE windows SET turns = turns + 1, chars = chars + ? WHERE id = ?",
+        (turn.chars, row_id),
+    )
+    _insert_turns(db, row_id, [turn.lines])
+    if not before or not _is_before(turn.lines[0], before[-1]):
+        return
+    window = _window(db, db.execute(f"{_SELECT_WINDOW} WHERE id = ?", (row_id,)).fetchone())
+    if window:
+        lines = in_order(window.document.lines)
+        _rewrite_window(db, row_id, "open", window, group_turns(lines))
+
+
+def _is_before(line: Line, other: Line) -> bool:
+    """Whether a line was said before another one, as far as both tell."""
+    return line.at is not None and other.at is not None and line.at < other.at
+
+
+def _lines_of(db: sqlite3.Connection, row_id: int) -> list[Line]:
+    """The lines of a window, as far as they can be read."""
+    lines: list[Line] = []
+    for (stored,) in db.execute("SELECT lines FROM turns WHERE window = ? ORDER BY id", (row_id,)):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            lines += map(_line, json.loads(stored))
+    return lines
 
 
 def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines]) -> None:

@@ -282,6 +282,7 @@ class _StateData:
         opted_out: People, each in one chat or on one platform.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
+        listening: Groups in which what is said without calling the bot is remembered.
     """
 
     salt_fingerprint: str
@@ -291,6 +292,7 @@ class _StateData:
     opted_out: frozenset[str] = frozenset()
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listening: frozenset[str] = frozenset()
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -451,6 +453,26 @@ class ScopeState:
             paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
             self._replace(replace(self._data, off=off, paused=paused))
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether any group listens."""
+        return bool(self._data.listening)
+
+    def listens(self, scope: Scope) -> bool:
+        """Whether what is said in this group without calling the bot is remembered."""
+        return scope.room in self._data.listening
+
+    def listen(self, scope: Scope, *, on: bool) -> None:
+        """Switches listening on or off in one group, on disk first.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            rooms = {scope.room}
+            listening = self._data.listening | rooms if on else self._data.listening - rooms
+            self._replace(replace(self._data, listening=listening))
+
     def pause(self, scope: Scope, seconds: float) -> None:
         """Switches one chat off for a while.
 
@@ -499,6 +521,8 @@ class ScopeState:
         }
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
+        if data.listening:
+            content["listening"] = sorted(data.listening)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
 
@@ -517,7 +541,8 @@ def _parse_state(content: Any) -> _StateData:
         raise ValueError("paused is not a table of times")
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
-    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas)
+    listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
+    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas, listening)
 
 
 def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:

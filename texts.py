@@ -65,6 +65,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "新对话开始时，把之前的话送去保存",
         "Has sent what was said before a new conversation",
     ),
+    "about_listening": (
+        "在开了旁听的群里记下没有叫机器人的话",
+        "Hears what is said in groups that listen, without calling the bot",
+    ),
     "about_withdrawn": ("忘掉被撤回的消息", "Forgets messages that were withdrawn"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
@@ -655,6 +659,37 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Hindsight 没能提取的内容现在不能重试：{reason}",
         "What Hindsight failed to extract cannot be tried again now: {reason}",
     ),
+    # Retention.
+    "status_expired": (
+        "保留 {days} 天：启动以来到期删除 {documents} 份聊天记录",
+        "Kept for {days} days: {documents} documents expired since the start",
+    ),
+    "status_expiry_stopped": ("到期删除没有进行：{reason}", "Nothing expires: {reason}"),
+    "expiry_needs_newer": (
+        "需要 Hindsight 1.0 或更新。",
+        "it needs Hindsight 1.0 or later.",
+    ),
+    "expiry_unknown": ("Hindsight 没有给出版本。", "Hindsight does not tell its version."),
+    "expiry_clock": (
+        "本机和服务器的时间相差太多，请先校准。",
+        "this machine's time and the server's differ too much. Set them right.",
+    ),
+    "worker_retention": ("到期删除", "letting expire"),
+    # What it costs.
+    "stats_injected": (
+        "每轮放入请求：约 {tokens} token",
+        "Put into a request: about {tokens} tokens a turn",
+    ),
+    "stats_saved": (
+        "几轮一起保存，少提取 {calls} 次（累计）",
+        "Turns stored together saved {calls} extractions in all",
+    ),
+    "stats_model": (
+        "Hindsight 的模型（最近一天，整个 bank）：调用 {calls} 次，失败 {errors} 次，"
+        "输入 {input} token，输出 {output} token",
+        "Hindsight's model (last day, whole bank): {calls} calls, {errors} failed, {input} tokens "
+        "in, {output} out",
+    ),
     # The self-test.
     "help_selftest": ("自检；full 会真的存取一次", "test itself; full stores and recalls"),
     "arg_selftest": ("[full]", "[full]"),
@@ -803,6 +838,54 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "待保存：{open} 轮未满一批，{waiting} 批等待发送，{aside} 批被拒绝，{dropped} 批已放弃",
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
+    ),
+    # Listening in groups.
+    "listen_on": (
+        "从现在起，本群里没有叫我的话我也会记住。\n"
+        "存什么：群里说的话，带名字、编号和时间，满 30 行或安静 10 分钟后一起保存；"
+        "图片和语音只记“有一张图”“有一段语音”；命令、其他机器人和一个字的话不记。\n"
+        "谁看得到：本群的人问我时可能听到，机器人的管理员看得到；别的群和私聊都看不到。\n"
+        "不想被记：发 /hindsight optout，你的话就完全不记；"
+        "发 /hindsight forgetme，已经记下的你的话也会删掉。撤回的消息会一起忘掉。\n"
+        "群主和管理员随时可以发 /hindsight listen off 关掉。",
+        "From now on I remember what is said in this group even when I am not called.\n"
+        "What is stored: what people say, with name, number and time, in batches of 30 lines or "
+        "after 10 minutes of quiet; of a picture or a voice message only that there was one; no "
+        "commands, no other bots, nothing of one character.\n"
+        "Who can see it: members of this group may hear it from me, and the bot's admins can see "
+        "it; no other group and no private chat can.\n"
+        "If you do not want that: send /hindsight optout and nothing you say is kept; send "
+        "/hindsight forgetme and what was kept of you is deleted. Withdrawn messages are "
+        "forgotten, too.\n"
+        "The group's owner and administrators can end it any time with /hindsight listen off.",
+    ),
+    "listen_is_on": (
+        "本群已经在旁听了。关掉用 /hindsight listen off。",
+        "I am listening in this group already; /hindsight listen off ends it.",
+    ),
+    "listen_off": (
+        "不再旁听：从现在起只记住跟我说的话。已经记下的还在，"
+        "可以用 /hindsight forget、forgetme 或 wipe 删除。",
+        "No longer listening: from now on only what is said to me is remembered. What was stored "
+        "stays; /hindsight forget, forgetme or wipe delete it.",
+    ),
+    "listen_groups_only": (
+        "旁听只能在群里用；私聊里的话本来就都是跟我说的。",
+        "Listening is for groups; in a private chat everything is said to me anyway.",
+    ),
+    "listen_usage": (
+        "旁听现在：{switch}。用法：/hindsight listen on | off",
+        "Listening is {switch}. Usage: /hindsight listen on | off",
+    ),
+    "help_listen": ("在群里也记住没有叫我的话", "in a group, also remember what is not said to me"),
+    "arg_listen": ("on | off", "on | off"),
+    "status_listening": (
+        "旁听开着：没有叫我的话也会记住",
+        "Listening: what is not said to me is remembered, too",
+    ),
+    "stats_heard": (
+        "启动以来旁听到 {lines} 行、{chars} 字符（各群合计）",
+        "Heard in groups that listen since the start: {lines} lines, {chars} characters",
     ),
     # Withdrawn messages.
     "status_withdrawn": (

@@ -17,7 +17,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -235,6 +235,8 @@ class TurnRecord:
         header: The first turn's header is the window's.
         lines: What was said.
         urgent: Its window is to be sent as soon as possible.
+        is_listened: Its chat listens, whose windows are longer and in the order of time.
+        is_heard: Nobody called the bot: a line that may be lost before any turn is.
         began: See `Message`; what is erased after that covers the turn, wherever it is by then.
     """
 
@@ -243,6 +245,8 @@ class TurnRecord:
     lines: TurnLines
     urgent: bool = False
     began: float = math.inf
+    is_listened: bool = False
+    is_heard: bool = False
 
     @property
     def chars(self) -> int:
@@ -316,16 +320,34 @@ def keep(lines: Sequence[Line], is_kept: Callable[[Line, str], bool]) -> list[Li
         lines: All of them.
         is_kept: Takes a line and its owner's pseudonym.
     """
+    owned = list(zip(lines, owners(lines), strict=True))
+    return _relabelled(lines, [(line, owner) for line, owner in owned if is_kept(line, owner)])
+
+
+def in_order(lines: Sequence[Line]) -> list[Line]:
+    """Lines in the order in which they were said, each of which stays whose it was."""
+    times = [line.at or datetime.min.replace(tzinfo=UTC) for line in lines]
+    places = sorted(range(len(lines)), key=times.__getitem__)
+    whose = owners(lines)
+    return _relabelled(lines, [(lines[place], whose[place]) for place in places])
+
+
+def _relabelled(lines: Sequence[Line], owned: Iterable[tuple[Line, str]]) -> list[Line]:
+    """Lines with their owners, of which each of the bot's tells whom it answers where it must.
+
+    Args:
+        lines: Where everybody's name stands.
+        owned: The lines, in order.
+    """
     labels = {line.answered: line.answered_label for line in lines if line.answered}
     labels |= {line.pseudonym: line.text.partition(" (")[0] for line in lines if line.pseudonym}
-    kept: list[Line] = []
+    placed: list[Line] = []
     before = ""
-    for line, owner in zip(lines, owners(lines), strict=True):
-        if is_kept(line, owner):
-            is_plain = line.pseudonym or line.answered or owner == before
-            kept.append(line if is_plain else line.answering(labels[owner]))
-            before = owner
-    return kept
+    for line, owner in owned:
+        is_plain = line.pseudonym or line.answered or owner in {before, ""}
+        placed.append(line if is_plain else line.answering(labels[owner]))
+        before = owner
+    return placed
 
 
 def without_person(lines: Sequence[Line], pseudonym: str) -> list[Line]:
