@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
 from .commands_switching import Switching
 from .commands_testing import Testing
+from .costs import Costs
 from .delivery import Delivery
 from .erasure import Eraser
 from .failures import FailureWatch
@@ -34,11 +35,13 @@ from .outbox import Outbox, outbox_exists
 from .people import People
 from .rate_limit import RateLimit
 from .rebinding import Rebinder
+from .retention import Retention
 from .scope import ScopeState
 from .selftest import SelfTest
 from .settings import Settings
 from .status import Status
 from .texts import Texts
+from .workers import Work as Job
 from .workers import Workers
 
 
@@ -54,6 +57,7 @@ class Parts:
         outbox: The turns that wait.
         delivery: The sending of turns.
         failures: What the server has failed on, None without a server.
+        retention: Erases what is too old; None without a server, or where everything stays.
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
@@ -71,6 +75,7 @@ class Parts:
     outbox: Outbox
     delivery: Delivery
     failures: FailureWatch | None
+    retention: Retention | None
     memory: ChatMemory
     people: People
     status: Status
@@ -79,6 +84,19 @@ class Parts:
     tools: ModelTools
     work: Work
     workers: Workers
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """What goes on in the background for ever, by the names that `workers` knows it by."""
+        eraser = self.stored.eraser if self.stored else None
+        jobs = {
+            "eraser": eraser,
+            "delivery": self.delivery,
+            "import": self.importer,
+            "failures": self.failures,
+            "retention": self.retention,
+        }
+        return {name: one.run for name, one in jobs.items() if one}
 
 
 def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
@@ -141,7 +159,16 @@ def assemble(
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
     importer = (
-        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        Importer(
+            stored.archive,
+            stored.eraser,
+            outbox,
+            delivery,
+            state,
+            clock=clock,
+            logger=logger,
+            bot_answers=settings.retain.bot_answers,
+        )
         if stored
         else None
     )
@@ -151,9 +178,15 @@ def assemble(
         client,
         delivery,
         clock=clock,
+        logger=logger,
         read_profile=archive.profile if archive else None,
     )
     failures = _failures(stored, state, outbox, delivery, clock, logger)
+    retention = None
+    if stored and (days := settings.retain.keep_days):
+        retention = Retention(
+            stored.client, stored.archive, stored.eraser, memory.met.values, days, clock
+        )
     workers = Workers(clock, logger)
     status = Status(
         settings=settings,
@@ -164,6 +197,7 @@ def assemble(
         outbox=outbox,
         archive=archive,
         failures=failures,
+        retention=retention,
         workers=workers,
         clock=clock,
         host=host,
@@ -171,12 +205,20 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     lists, work = NumberedLists(), Work()
+    costs = Costs(client, memory, outbox)
     bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
     rebinder = None
     if stored:
         rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
-        Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
+        Seeing(
+            memory,
+            status,
+            costs,
+            lists,
+            folder,
+            match_umo=settings.recall.match_umo,
+        ),
         Correcting(
             memory,
             state,
@@ -205,7 +247,9 @@ def assemble(
         members_may_manage=may_manage,
         separate_personas=settings.separate_personas,
     )
-    tools = ModelTools(settings.tools, memory, state, delivery, status, limit, work)
+    may_remember = settings.tools.remember and settings.retain.bot_answers
+    offered = replace(settings.tools, remember=may_remember)
+    tools = ModelTools(offered, memory, state, delivery, status, limit, work)
     return Parts(
         state,
         bindings,
@@ -214,6 +258,7 @@ def assemble(
         outbox,
         delivery,
         failures,
+        retention,
         memory,
         people,
         status,

@@ -30,6 +30,7 @@ from .hindsight_types import (
     NO_OPTIONS,
     SOURCE_TOKENS,
     DocumentPage,
+    HindsightError,
     MemoryPage,
     RecalledMemory,
     RecallOptions,
@@ -157,13 +158,32 @@ class HindsightClient(HindsightBank):
             item: What to store.
             operation_id: A UUID; a second request with the same one changes nothing.
         """
-        body = {"items": [item.body()], "async": True, "operation_id": operation_id}
-        await self._request("POST", f"{self._bank}/memories", json=body)
+        await self._retain(item, {"async": True, "operation_id": operation_id})
 
     async def retain_now(self, item: RetainItem) -> None:
         """Stores one document and waits until the server has extracted what it holds."""
-        body = {"items": [item.body()], "async": False}
-        await self._request("POST", f"{self._bank}/memories", json=body)
+        await self._retain(item, {"async": False})
+
+    async def _retain(self, item: RetainItem, how: Mapping[str, Any]) -> None:
+        """Sends a document; the log tells of which chat by the digits that its id begins with."""
+        began_at, failure = self._clock.monotonic(), ", cancelled"
+        try:
+            body = {"items": [item.body()], **how}
+            await self._request("POST", f"{self._bank}/memories", json=body)
+            failure = ""
+        except HindsightError as error:
+            failure = f", {error.reason}"
+            raise
+        finally:
+            if self._logger:
+                self._logger.debug(
+                    "retain %s: %s turns, %d characters, %d ms%s",
+                    item.document_id[:8],
+                    item.metadata.get("turns", "?"),
+                    len(item.content),
+                    (self._clock.monotonic() - began_at) * 1000,
+                    failure,
+                )
 
     async def memories(
         self,

@@ -166,7 +166,9 @@ class Importer:
         clock: Clock,
         logger: Logger,
         listens: Callable[[Scope], bool] = lambda _: False,
+        bot_answers: bool = True,
     ) -> None:
+        self._bot_answers = bot_answers
         self._archive = archive
         self._eraser = eraser
         self._outbox = outbox
@@ -323,7 +325,7 @@ class Importer:
         if first.private_to_speaker or (exchange.answers and not answer):
             return None
         spoken = [Utterance(one.speaker, one.at, one.stored) for one in said if one.stored]
-        if answer:
+        if answer and self._bot_answers:
             at = self._clock.moment(exchange.answers[0].time or first.at.timestamp())
             spoken.append(Utterance(first.bot, at, answer))
         if not spoken:

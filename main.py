@@ -5,6 +5,7 @@ they stand and would not recognise `GreedyStr`.
 """
 
 import asyncio
+import functools
 import json
 import re
 from collections.abc import (
@@ -37,7 +38,7 @@ from astrbot.core.star.filter.command import CommandFilter, GreedyStr
 from astrbot.core.star.filter.command_group import CommandGroupFilter
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
 from astrbot.core.star.star import star_map
-from astrbot.core.star.star_handler import star_handlers_registry
+from astrbot.core.star.star_handler import EventType, StarHandlerMetadata, star_handlers_registry
 
 from .assembly import assemble
 from .bot_names import BotNames
@@ -81,6 +82,9 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+BRIDGE = f"{PLUGIN}_bridge"
+BRIDGE_SECONDS = 10.0
+"""So long a closed instance looks after the turns of a moment in which AstrBot has no other."""
 NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
 """What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
 HISTORY_SECONDS = 20.0
@@ -209,16 +213,10 @@ class HindsightMemory(Star):
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         if tools := [MemoryTool(spec, self.use_tool) for spec in self._parts.tools.specs]:
             self.context.add_llm_tools(*tools)
-        delivery, stored = self._parts.delivery, self._parts.stored
-        await delivery.start()
-        if stored:
-            self._parts.workers.start("eraser", stored.eraser.run)
-        if self._parts.failures:
-            self._parts.workers.start("failures", self._parts.failures.run)
-        self._parts.workers.start("delivery", delivery.run)
+        await self._parts.delivery.start()
+        for name, job in self._parts.jobs.items():
+            self._parts.workers.start(name, job)
         self._parts.workers.start("listening", self._listening.run)
-        if self._parts.importer:
-            self._parts.workers.start("import", self._parts.importer.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -253,6 +251,7 @@ class HindsightMemory(Star):
         await self._parts.people.aclose()
         if self._parts.client:
             await self._parts.client.aclose()
+        self._bridge()
 
     # --- Hooks --------------------------------------------------------------------------------
 
@@ -562,6 +561,40 @@ class HindsightMemory(Star):
         if not self._handover.is_ending:
             return self
         return await self._handover.await_successor(SUCCESSOR_SECONDS)
+
+    def _bridge(self) -> None:
+        """Keeps the hooks while AstrBot reloads: it drops them before it has the next instance's.
+
+        A turn of that moment is answered like any other, and would be seen by nobody.
+        """
+        if (metadata := star_map.get(__name__)) is None:
+            return
+        hooks = [
+            replace(
+                hook,
+                handler_module_path=BRIDGE,
+                handler_full_name=f"{BRIDGE}_{hook.handler_name}",
+                handler=functools.partial(self._bridged, hook.handler_name),
+            )
+            for hook in star_handlers_registry.get_handlers_by_module_name(__name__)
+            if hook.event_type is not EventType.AdapterMessageEvent
+        ]
+        star_map[BRIDGE] = metadata
+        for hook in hooks:
+            star_handlers_registry.append(hook)
+        self._start(self._end_bridge(hooks))
+
+    async def _bridged(self, name: str, event: AstrMessageEvent, *arguments: Any) -> None:
+        """Calls a hook of this instance while none is registered, be it this or another one."""
+        if getattr(star_map.get(__name__), "star_cls", None) is None:
+            await getattr(self, name)(event, *arguments)
+
+    async def _end_bridge(self, hooks: list[StarHandlerMetadata[Any]]) -> None:
+        await self._handover.poll(lambda: self._running_instance() is not None, BRIDGE_SECONDS)
+        for hook in hooks:
+            star_handlers_registry.remove(hook)
+        if not star_handlers_registry.get_handlers_by_module_name(BRIDGE):
+            star_map.pop(BRIDGE, None)
 
     # --- Reading events -----------------------------------------------------------------------
 

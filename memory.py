@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from logging import Logger
 
 from .breaker import Breaker
 from .cleaning import as_said
@@ -35,6 +37,7 @@ from .recent import Recent
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings
 from .texts import Texts
+from .tokens import estimate_tokens
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
 
 ASKED_TOKENS = 4096
@@ -44,6 +47,9 @@ MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
 MIN_REPEATED_BYTES = 24
 """Eight Chinese characters, or two dozen letters."""
+
+SHOWN_DIGITS = 8
+"""So much of a chat's hash stands in the log."""
 
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
@@ -86,6 +92,7 @@ class MemoryFigures:
         failures: Failed recalls, by reason.
         recalls: Recalls that were answered.
         lines: Memories injected.
+        tokens: What they cost, about.
         turns: Turns handed to the outbox.
         heard: Lines heard in groups that listen, handed to the outbox.
         heard_chars: Their characters.
@@ -97,6 +104,7 @@ class MemoryFigures:
     failures: Counter[str] = field(default_factory=Counter)
     recalls: int = 0
     lines: int = 0
+    tokens: float = 0.0
     turns: int = 0
     heard: int = 0
     heard_chars: int = 0
@@ -118,7 +126,11 @@ class ChatMemory:
         client: Hindsight, or None while the settings do not allow any request.
         delivery: Where turns go.
         clock: The time.
+        logger: Gets a line for each recall and skip, at debug level.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
+
+    Attributes:
+        met: The chats that were spoken in since the start.
     """
 
     def __init__(
@@ -129,6 +141,7 @@ class ChatMemory:
         delivery: Delivery,
         *,
         clock: Clock,
+        logger: Logger | None = None,
         read_profile: ProfileReader | None = None,
     ) -> None:
         self._read_profile = read_profile
@@ -144,6 +157,8 @@ class ChatMemory:
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[str]] = set()
+        self._logger = logger or logging.getLogger(__name__)
+        self.met: dict[str, Scope] = {}
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
 
@@ -164,6 +179,7 @@ class ChatMemory:
     def skip(self, reason: Skip, scope: Scope | Skip) -> None:
         """Counts a message that is answered without memory, and notes why for its chat."""
         self.figures.skips[reason] += 1
+        self._log_skip(scope, reason)
         if isinstance(scope, Scope):
             self._skipped.put(scope.chat, reason)
 
@@ -186,6 +202,7 @@ class ChatMemory:
             A task that ends within the deadline with the block to inject, or an empty text; or
             None where nothing is recalled (counted).
         """
+        self.met[message.scope.chat] = message.scope
         query = self._query(message)
         if not query:
             self.skip(Skip.NO_WORDS, message.scope)
@@ -207,14 +224,18 @@ class ChatMemory:
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
-        if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
-            return
         is_wanted = not self.is_outdated(first)
-        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
-            self.figures.repeated += 1
+        reason = self._not_stored(turn, is_wanted=is_wanted)
+        if reason:
+            self._log_skip(first.scope, f"not stored, {reason}")
             return
         said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
-        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
+        if self._settings.retain.bot_answers:
+            said.append(Utterance(first.bot, answered_at, answer))
+        said = [one for one in said if one.text]
+        if not said:
+            return
+        self.met[first.scope.chat] = first.scope
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -313,6 +334,23 @@ class ChatMemory:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
 
+    def _not_stored(self, turn: Sequence[Message], *, is_wanted: bool) -> str:
+        """Why a turn is not stored, or empty; what is repeated is counted."""
+        first = turn[0]
+        admitted = self.admit(first.scope)
+        if isinstance(admitted, Skip):
+            return admitted
+        if first.private_to_speaker:
+            return "opted_out"
+        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
+            self.figures.repeated += 1
+            return "repeated"
+        return ""
+
+    def _log_skip(self, scope: Scope | Skip, reason: str) -> None:
+        chat = scope.chat[:SHOWN_DIGITS] if isinstance(scope, Scope) else "-"
+        self._logger.debug("skip %s: %s", chat, reason)
+
     def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
 
@@ -378,9 +416,18 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report = self._with_block(report, message, memories)
+        report = replace(report, seconds=self._clock.monotonic() - started)
+        self._logger.debug(
+            "recall %s: %d memories, %d left out, %d ms%s",
+            message.scope.chat[:SHOWN_DIGITS],
+            report.lines,
+            report.left_out,
+            report.seconds * 1000,
+            f", {report.failure}" if report.failure else "",
+        )
         if self.is_outdated(message):
             return ""
-        self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
+        self._keep(message.scope, report)
         return report.block
 
     async def _ask(
@@ -458,6 +505,7 @@ class ChatMemory:
         else:
             self.figures.recalls += 1
             self.figures.lines += report.lines
+            self.figures.tokens += estimate_tokens(report.block)
             self.figures.timings.append(report.seconds)
 
     def _profile(self, message: Message) -> str:

@@ -239,7 +239,12 @@ class Outbox:
         if self._remove(db, window.document_id):
             today = f"chars:{day}"
             db.execute("DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (today,))
-            for name, value in (("sent", 1), ("sent_chars", window.chars), (today, window.chars)):
+            for name, value in (
+                ("sent", 1),
+                ("sent_chars", window.chars),
+                (today, window.chars),
+                ("saved_calls", len(window.turns) - 1),
+            ):
                 _count_up(db, name, value)
         return int(_figure(db, f"chars:{day}"))
 
@@ -247,6 +252,11 @@ class Outbox:
     def sent_chars(self, db: sqlite3.Connection, *, day: str) -> int:
         """Characters delivered on a local date."""
         return int(_figure(db, f"chars:{day}"))
+
+    @_transaction
+    def saved_calls(self, db: sqlite3.Connection) -> int:
+        """How many times less the server had to extract, as turns went together; ever."""
+        return int(_figure(db, "saved_calls"))
 
     @_transaction
     def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:

@@ -56,11 +56,13 @@ class RecallSettings:
 
 @dataclass(frozen=True)
 class RetainSettings:
-    """When the turns of a chat are sent to Hindsight."""
+    """What of a chat is stored, when it is sent to Hindsight, and how long it stays there."""
 
     every_n_turns: int
     idle_seconds: float
     daily_chars: int
+    keep_days: int
+    bot_answers: bool
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from .importing import progress_text
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
+from .retention import Retention
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
 from .texts import Texts
@@ -45,6 +46,7 @@ class Status:
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
         failures: What the server has failed on, or None without a client.
+        retention: Erases what is too old, or None without a client.
         workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
@@ -58,6 +60,7 @@ class Status:
     outbox: Outbox
     archive: Archive | None
     failures: FailureWatch | None
+    retention: Retention | None
     workers: Workers
     clock: Clock
     host: str
@@ -73,6 +76,7 @@ class Status:
         lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
         lines += self._failure_lines(scope, texts)
+        lines += self._retention_lines(texts)
         lines += await self._import_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
@@ -287,7 +291,8 @@ class Status:
             reason = texts(newest.failure or "extraction_failed")
             yield texts("status_failed", here=len(here), number=len(found.retains), reason=reason)
         if found.facts:
-            yield texts("status_failed_facts", facts=found.facts)
+            facts = texts("status_failed_facts", facts=found.facts)
+            yield " ".join([facts, texts(found.reason)]) if found.reason else facts
         if found.retains or found.facts:
             yield texts("status_failed_retry")
 
@@ -300,6 +305,14 @@ class Status:
             async with asyncio.timeout(STATUS_SECONDS):
                 found = await self.outbox.import_progress(scope.chat)
         return [progress_text(texts, one) for one in found if one.phase == "running"]
+
+    def _retention_lines(self, texts: Texts) -> Iterable[str]:
+        """What has gone for its age, where anything is to go."""
+        if self.retention:
+            state, days = self.retention.state, self.retention.keep_days
+            yield texts("status_expired", days=days, documents=state.documents)
+            if state.reason:
+                yield texts("status_expiry_stopped", reason=texts(state.reason))
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:
         figures = self.memory.figures

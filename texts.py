@@ -659,6 +659,37 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Hindsight 没能提取的内容现在不能重试：{reason}",
         "What Hindsight failed to extract cannot be tried again now: {reason}",
     ),
+    # Retention.
+    "status_expired": (
+        "保留 {days} 天：启动以来到期删除 {documents} 份聊天记录",
+        "Kept for {days} days: {documents} documents expired since the start",
+    ),
+    "status_expiry_stopped": ("到期删除没有进行：{reason}", "Nothing expires: {reason}"),
+    "expiry_needs_newer": (
+        "需要 Hindsight 1.0 或更新。",
+        "it needs Hindsight 1.0 or later.",
+    ),
+    "expiry_unknown": ("Hindsight 没有给出版本。", "Hindsight does not tell its version."),
+    "expiry_clock": (
+        "本机和服务器的时间相差太多，请先校准。",
+        "this machine's time and the server's differ too much. Set them right.",
+    ),
+    "worker_retention": ("到期删除", "letting expire"),
+    # What it costs.
+    "stats_injected": (
+        "每轮放入请求：约 {tokens} token",
+        "Put into a request: about {tokens} tokens a turn",
+    ),
+    "stats_saved": (
+        "几轮一起保存，少提取 {calls} 次（累计）",
+        "Turns stored together saved {calls} extractions in all",
+    ),
+    "stats_model": (
+        "Hindsight 的模型（最近一天，整个 bank）：调用 {calls} 次，失败 {errors} 次，"
+        "输入 {input} token，输出 {output} token",
+        "Hindsight's model (last day, whole bank): {calls} calls, {errors} failed, {input} tokens "
+        "in, {output} out",
+    ),
     # The self-test.
     "help_selftest": ("自检；full 会真的存取一次", "test itself; full stores and recalls"),
     "arg_selftest": ("[full]", "[full]"),

@@ -62,7 +62,7 @@ class CommandsCase(BankCase):
         self.importer, self.people = parts.importer, parts.people
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
-        self.failures = parts.failures
+        self.failures, self.retention = parts.failures, parts.retention
         self.addAsyncCleanup(self.people.aclose)
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)

@@ -30,10 +30,11 @@ class FakeBank(FakeServer):
         running: Operations in the queue that cancelling does not stop.
         slow: Retains wait in the queue until `drain` or `write_one`.
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
+        version: What it says it is.
         secretive: Records do not tell what they hold.
         retries: Failed operations may be tried again.
         used: Model calls and their tokens; None where nobody counts.
-        unconcluded: How many facts concluding failed for.
+        unconcluded: How many facts concluding failed for; `unread` are those that wait for it.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
         fault: Answers in the place of everything that `is_faulty` picks.
@@ -49,9 +50,10 @@ class FakeBank(FakeServer):
         self.running: set[str] = set()
         self.slow = False
         self.records: dict[str, dict[str, Any]] = {}
+        self.version = "1.1.0"
         self.secretive = False
         self.retries = True
-        self.unconcluded = 0
+        self.unconcluded = self.unread = 0
         self.used: tuple[int, int] | None = None
         self.config: dict[str, Any] = {}
         self.careless = False
@@ -172,7 +174,7 @@ class FakeBank(FakeServer):
         return reply(content={"items": found[:limit], "total": total})
 
     def _get_version(self, request: httpx.Request, rest: str) -> Answer:
-        return reply(content={"api_version": "1.1.0"})
+        return reply(content={"api_version": self.version})
 
     def _get_documents(self, request: httpx.Request, document_id: str) -> Answer:
         if not document_id:
@@ -230,11 +232,13 @@ class FakeBank(FakeServer):
                 "id": key,
                 "document_id": entry["item"]["document_id"],
                 "status": entry["status"],
-                "operation_type": "retain",
+                "operation_type": entry.get("kind", "retain"),
                 "error_message": entry.get("error"),
+                "created_at": entry.get("created_at"),
             }
             for key, entry in known.items()
             if query.get("status") in {None, entry["status"]}
+            and query.get("type") in {None, entry.get("kind", "retain")}
         ]
         return reply(content={"operations": rows[offset : offset + PAGE]})
 
@@ -267,7 +271,8 @@ class FakeBank(FakeServer):
         return reply(content={"buckets": [bucket]})
 
     def _get_stats(self, request: httpx.Request, rest: str) -> Answer:
-        return reply(content={"failed_consolidation": self.unconcluded})
+        figures = {"failed_consolidation": self.unconcluded, "pending_consolidation": self.unread}
+        return reply(content=figures)
 
     def _post_consolidation(self, request: httpx.Request, rest: str) -> Answer:
         number, self.unconcluded = self.unconcluded, 0

@@ -9,6 +9,7 @@ from typing import Any
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.scope import MADE_UP, Skip, chat_tags
 from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.transcript import new_document_id
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
 from support import reply, until
 
@@ -66,7 +67,7 @@ class LookTest(SelfTestCase):
         self.assertIn(f"✓ {ZH('self_test_skew_found', seconds=-3)}", await self.look())
 
     async def test_failures_change_nothing(self) -> None:
-        item = {"document_id": f"{self.scope().chat[:24]}-{'0' * 8}-0000-0000-0000-{'0' * 12}"}
+        item: dict[str, Any] = {"document_id": new_document_id(self.scope().chat)}
         item |= {"content": TEA, "timestamp": "", "tags": list(self.scope().tags)}
         self.bank.records["f"] = {"status": "failed", "error": "x", "item": item}
         answer = await self.look()

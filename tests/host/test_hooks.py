@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,10 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 import plugin  # noqa: E402, F401
 import shapes  # noqa: E402
 from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.pipeline.context_utils import call_event_hook  # noqa: E402
 from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
-from astrbot.core.star.star_handler import star_handlers_registry  # noqa: E402
+from astrbot.core.star.star import star_map  # noqa: E402
+from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
 from astrbot_plugin_hindsight_memory import main  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
@@ -70,7 +73,15 @@ class HooksCase(BankCase):
             (main, "assemble", self.assemble),
         ):
             self.enterContext(mock.patch.object(target, name, value))
+        self.addCleanup(self.drop_bridge)
         self.plugin = await self.start()
+
+    @staticmethod
+    def drop_bridge() -> None:
+        """The last instance of a test is followed by none, and the loop ends at once."""
+        for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+            star_handlers_registry.remove(hook)
+        star_map.pop(main.BRIDGE, None)
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
         outbox = Outbox(self.folder, every_n_turns=1)
@@ -353,6 +364,38 @@ class ReloadTest(HooksCase):
         event = await self.event()
         await self.done(event)
         self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_turn_that_falls_into_the_reload_as_a_whole(self) -> None:
+        """AstrBot has dropped the old hooks, and not yet loaded the new ones."""
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        event, run = await self.event(), run_of(answered())
+        response = LLMResponse(role="assistant", completion_text=ANSWER)
+        request = ProviderRequest(prompt="…")
+        self.plugin._handover.await_successor = mock.AsyncMock(return_value=None)
+        with mock.patch.dict(star_map):
+            del star_map[main.__name__]
+            await call_event_hook(event, EventType.OnWaitingLLMRequestEvent)
+            await call_event_hook(event, EventType.OnLLMRequestEvent, request)
+            await call_event_hook(event, EventType.OnAgentBeginEvent, run)
+            await call_event_hook(event, EventType.OnAgentDoneEvent, run, response)
+        await self.start()
+        await self.current._parts.delivery.step()
+        self.assertIn(ANSWER, "".join(await self.stored()))
+        await until(lambda: main.BRIDGE not in star_map)
+        bridge = star_handlers_registry.get_handlers_by_module_name(main.BRIDGE)
+        self.assertEqual(bridge, [])
+
+    async def test_registered_instance_alone_is_called(self) -> None:
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        with mock.patch.object(star_map[main.__name__], "star_cls", self.plugin):
+            event = await self.event()
+            for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+                await hook.handler(event, None, None)
+        self.assertIsNone(event.get_extra(main.TURN_EXTRA))
+        await self.start()
+        await until(lambda: main.BRIDGE not in star_map)
 
     async def test_message_while_the_old_instance_ends(self) -> None:
         """It is still answered with memory, at once."""
