@@ -2,8 +2,8 @@
 
     python3 tools/build_zip.py [FOLDER]
 
-It holds what the plugin needs to run, what AstrBot's page shows of it, and the pages that this links
-to: no tests, no tools, no pictures.
+It holds what the plugin needs to run, what AstrBot's page shows of it, and the pages that this
+links to: no tests, no tools, no pictures.
 """
 
 from __future__ import annotations
