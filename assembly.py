@@ -18,6 +18,7 @@ from .commands_importing import Importing
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
+from .commands_sharing import SharingCommands
 from .commands_switching import Switching
 from .delivery import Delivery
 from .erasure import Eraser
@@ -33,6 +34,7 @@ from .rate_limit import RateLimit
 from .rebinding import Rebinder
 from .scope import ScopeState
 from .settings import Settings
+from .sharing import Sharing
 from .status import Status
 from .texts import Texts
 from .workers import Workers
@@ -45,6 +47,7 @@ class Parts:
     Attributes:
         state: Salt and switches.
         bindings: Finds the memory of each message.
+        sharing: Which private chats are read in groups.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -61,6 +64,7 @@ class Parts:
 
     state: ScopeState
     bindings: Bindings
+    sharing: Sharing
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -139,6 +143,8 @@ def assemble(
         if stored
         else None
     )
+    bindings = Bindings(state, clock)
+    sharing = Sharing(state, bindings, settings, clock)
     memory = ChatMemory(
         settings,
         state,
@@ -146,6 +152,7 @@ def assemble(
         delivery,
         clock=clock,
         read_profile=archive.profile if archive else None,
+        sharing=sharing,
     )
     workers = Workers(clock, logger)
     status = Status(
@@ -163,16 +170,25 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     lists, work = NumberedLists(), Work()
-    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    people = People(folder, state.hasher, logger)
     rebinder = None
     if stored:
         rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
         Seeing(memory, status, lists, folder, match_umo=settings.recall.match_umo),
         Correcting(
-            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+            memory,
+            state,
+            delivery,
+            lists,
+            clock,
+            bindings,
+            people,
+            sharing,
+            members_may_manage=may_manage,
         ),
-        Switching(memory, state, bindings),
+        Switching(memory, state, bindings, sharing),
+        SharingCommands(sharing, state),
         Operating(delivery),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
         Rebinding(bindings, rebinder, memory, status, clock, running_bots),
@@ -190,6 +206,7 @@ def assemble(
     return Parts(
         state,
         bindings,
+        sharing,
         client,
         stored,
         outbox,

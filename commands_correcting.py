@@ -26,6 +26,7 @@ from .memory import ChatMemory
 from .numbered import NumberedLists, described
 from .people import People
 from .scope import Scope, ScopeState
+from .sharing import Sharing
 from .texts import Texts
 
 _CHOICE = re.compile(rf"(?:{'|'.join(ALL_WORDS)}|[0-9,，、\s]*)", re.IGNORECASE)
@@ -43,6 +44,7 @@ class Correcting:
         clock: The time.
         bindings: Knows all memories of a chat.
         people: Knows everybody's pseudonyms.
+        sharing: Ends with the memory of a private chat.
         members_may_manage: A setting.
     """
 
@@ -55,6 +57,7 @@ class Correcting:
         clock: Clock,
         bindings: Bindings,
         people: People,
+        sharing: Sharing,
         *,
         members_may_manage: bool,
     ) -> None:
@@ -64,6 +67,7 @@ class Correcting:
         self._lists = lists
         self._bindings = bindings
         self._people = people
+        self._sharing = sharing
         self._members_may_manage = members_may_manage
         self._codes: Codes[tuple[str, ...]] = Codes(clock)
 
@@ -176,6 +180,7 @@ class Correcting:
         argument = request.argument.lower()
         if argument and argument not in ALL_WORDS:
             return request.texts("forgetme_usage")
+        await self._sharing.end(request.scope)
         removed = Removed()
         for scope in self._covered(request.scope, everything=bool(argument)):
             for pseudonym in await self._pseudonyms(request, scope):
@@ -211,6 +216,7 @@ class Correcting:
             code = self._codes.ask(key, names)
             shown = f"{what} {code}" if everything else code
             return texts("wipe_confirm", code=shown, seconds=round(CODE_SECONDS))
+        await self._sharing.end(request.scope)
         removed = await self._wiped(request, covered)
         done = texts("wiped", documents=removed.documents, waiting=removed.waiting)
         return "\n".join([*([done] if removed.is_done else []), *_still_to_do(texts, removed)])

@@ -10,7 +10,7 @@ from pathlib import Path
 from .cleaning import neutralise
 from .command_types import ChatRequest, Command, Request, whole_number
 from .hindsight_types import HindsightError, RecalledMemory
-from .memory import ChatMemory
+from .memory import ChatMemory, RecallReport
 from .numbered import NumberedLists, described, numbered_line
 from .query import build_query
 from .status import Status
@@ -120,17 +120,31 @@ class Seeing:
         lines = [texts("why_query", query=report.query)] if report.query else []
         if report.failure:
             return "\n".join([*lines, texts("why_failed", reason=texts(report.failure))])
-        if not report.memories:
-            return "\n".join([*lines, texts("why_empty")])
-        lines.append(texts("why_title", number=len(report.memories)))
+        lines += await self._shown(request, report)
+        self._lists.put(request.caller, report.memories)
+        private = self._private_lines(request, report)
+        empty = [] if report.memories or private else [texts("why_empty")]
+        return "\n".join([*lines, *empty, *private])
+
+    async def _shown(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """What was read of the chat, with what conclusions were drawn from."""
+        texts = request.texts
+        title = texts("why_title", number=len(report.memories))
+        lines = [title] if report.memories else []
         for number, memory in enumerate(report.memories, start=1):
             lines.append(numbered_line(request.caller, number, memory))
             if memory.kind == "observation":
                 lines += await self._basis(request, memory)
-        if report.left_out:
+        if report.memories and report.left_out:
             lines.append(texts("why_left_out", number=report.left_out))
-        self._lists.put(request.caller, report.memories)
-        return "\n".join(lines)
+        return lines
+
+    def _private_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """What was read of a private chat; without numbers, since it is forgotten there."""
+        private = self._memory.private_lines(report, request.caller.speaker)
+        title = request.texts("why_private", number=len(private))
+        shown = [f"- {described(request.caller, memory)}" for memory in private]
+        return [title, *shown] if private else []
 
     async def _basis(self, request: ChatRequest, memory: RecalledMemory) -> Iterable[str]:
         texts = request.texts

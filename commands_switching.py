@@ -10,6 +10,7 @@ from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
 from .hindsight_types import HindsightError
 from .memory import ChatMemory
 from .scope import ScopeState
+from .sharing import Sharing
 
 MAX_PAUSE_MINUTES = 7 * 24 * 60
 
@@ -21,9 +22,13 @@ class Switching:
         memory: The recall and retain flow.
         state: Where the switches are.
         bindings: Knows all memories of a chat.
+        sharing: Ends with the memory of a private chat.
     """
 
-    def __init__(self, memory: ChatMemory, state: ScopeState, bindings: Bindings) -> None:
+    def __init__(
+        self, memory: ChatMemory, state: ScopeState, bindings: Bindings, sharing: Sharing
+    ) -> None:
+        self._sharing = sharing
         self._memory = memory
         self._state = state
         self._bindings = bindings
@@ -76,6 +81,7 @@ class Switching:
 
     async def _opt(self, request: ChatRequest, *, out: bool, everywhere: bool) -> None:
         person = request.caller.person_id
+        self._sharing.withdraw(request.scope)
         await asyncio.to_thread(
             self._state.opt, request.scope, person, out=out, everywhere=everywhere
         )
@@ -92,5 +98,6 @@ class Switching:
         return request.texts("switched_on")
 
     async def _off(self, request: ChatRequest) -> str:
+        self._sharing.withdraw(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=False)
         return request.texts("switched_off")

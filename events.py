@@ -17,6 +17,7 @@ from .cleaning import (
     Known,
     as_said,
     clean_text,
+    neutralise,
     shorten,
 )
 from .people import Roster
@@ -27,6 +28,7 @@ from .transcript import Message, Speaker
 
 MAX_QUOTE_CHARS = 120
 MAX_REPLY_CHARS = 2000
+MAX_GROUP_NAME_CHARS = 30
 LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"
 _KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "group"}
 _MANAGER_ROLES = {"owner", "admin"}
@@ -49,6 +51,13 @@ def origin_of(event: Any) -> Origin:
         sender_id=str(event.get_sender_id() or ""),
         group_id=str(event.get_group_id() or ""),
     )
+
+
+def group_name_of(event: Any) -> str:
+    """What an event's group is called, cleaned; empty where the platform does not tell."""
+    name = getattr(getattr(event.message_obj, "group", None), "group_name", None)
+    shown = neutralise(name) if isinstance(name, str) and name != "N/A" else ""
+    return shorten(shown, MAX_GROUP_NAME_CHARS)
 
 
 def locale_of(event: Any) -> str:

@@ -42,7 +42,15 @@ from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller
-from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
+from .events import (
+    EventReader,
+    group_name_of,
+    ids_of,
+    is_manager,
+    locale_of,
+    origin_of,
+    person_id_of,
+)
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
@@ -221,7 +229,11 @@ class HindsightMemory(Star):
         elif turn := await self._asked_turn(event):
             self._start(self._ask_bot_name(event))
             self._working[event.unified_msg_origin] = turn
-            if block := await turn.block():
+            recalled = await turn.recalled()
+            block = recalled.block
+            if recalled.with_private and await self._is_shared(event, turn.message):
+                block, turn.is_private = recalled.with_private, True
+            if block:
                 req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
     @filter.on_agent_begin(priority=HOOK_PRIORITY, desc=in_both("about_begin"))
@@ -303,7 +315,8 @@ class HindsightMemory(Star):
             return await plugin.use_tool(event, name, text)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        return await self._parts.tools.answer(name, caller, text)
+        is_private = _is_private(_turn_of(event))
+        return await self._parts.tools.answer(name, caller, text, is_private=is_private)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
@@ -316,7 +329,9 @@ class HindsightMemory(Star):
             return None
         await self._parts.people.meet(scope, ids_of(event))
         message = self._reader(event, scope).message(self._clock.local())
-        turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
+        message = replace(message, began=self._clock.monotonic())
+        message = await self._with_shared(event, message)
+        turn = Turn(message, self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
             self._parts.importer.met(scope.chat, message.texts, past.say)
@@ -344,7 +359,8 @@ class HindsightMemory(Star):
             is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
             if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
-                turn.message = await self._read_again(event, turn, admitted)
+                again = await self._read_again(event, turn, admitted)
+                turn.message = await self._with_shared(event, again)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -374,7 +390,8 @@ class HindsightMemory(Star):
             joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
-            await self._memory.remember([first, *joined], answer, self._clock.local())
+            kept = "" if _is_private(turn) else answer  # else it becomes everybody's
+            await self._memory.remember([first, *joined], kept, self._clock.local())
 
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
@@ -382,6 +399,23 @@ class HindsightMemory(Star):
         first, now = turn.message, self._reader(event, scope).message(turn.message.at)
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
+
+    async def _with_shared(self, event: AstrMessageEvent, message: Message) -> Message:
+        """A message with the private chat that its speaker lets be read here, if any."""
+        sharing = self._parts.sharing
+        if shared := sharing.of(message.scope, person_id_of(event)):
+            sharing.note_name(message.scope, group_name_of(event))
+            message = replace(message, shared=shared)
+        return message if await self._is_shared(event, message) else replace(message, shared=None)
+
+    async def _is_shared(self, event: AstrMessageEvent, message: Message) -> bool:
+        """Whether the speaker's private chat may be read here now, also by its session's rules."""
+        if message.shared is None:
+            return False
+        umo = self._parts.sharing.umo(message.shared, origin_of(event))
+        if umo and not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
+            return False
+        return self._memory.may_show_private(message)  # nothing can change from here on
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -462,6 +496,7 @@ class HindsightMemory(Star):
             is_admin=event.is_admin(),
             past=past,
             place=origin_of(event),
+            chat_name=group_name_of(event),
         )
 
     async def read_past(
@@ -648,6 +683,11 @@ def _turn_of(event: AstrMessageEvent) -> Turn | None:
     """
     turn = event.get_extra(TURN_EXTRA)
     return turn if hasattr(turn, "is_asked") else None
+
+
+def _is_private(turn: Turn | None) -> bool:
+    """Whether the model knows something of a private chat; a turn of an older class cannot tell."""
+    return bool(getattr(turn, "is_private", False))
 
 
 def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from .breaker import Breaker
 from .cleaning import as_said
@@ -28,14 +30,16 @@ from .hindsight_types import (
 )
 from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
-from .memory_formatter import build_block, cut_memories
+from .memory_formatter import Block, build_block, cut_memories
 from .query import asks_to_remember, build_query, halve_query
 from .ranking import rank
 from .recent import Recent
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings
+from .sharing import Sharing
 from .texts import Texts
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
+from .turn import Recalled
 
 ASKED_TOKENS = 4096
 """More than is shown: what the server ranks low may be what the question needs."""
@@ -65,6 +69,8 @@ class RecallReport:
         lines: How many memories stand in it.
         left_out: How many more were found that it had no room for.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
+        private: What was injected of the private chat that the speaker shares.
+        message: Whose that is, where there is something.
     """
 
     at: datetime
@@ -75,6 +81,8 @@ class RecallReport:
     lines: int = 0
     left_out: int = 0
     failure: str = ""
+    private: tuple[RecalledMemory, ...] = field(default=(), repr=False)
+    message: Message | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -115,6 +123,7 @@ class ChatMemory:
         delivery: Where turns go.
         clock: The time.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
+        sharing: Which private chats are read in groups.
     """
 
     def __init__(
@@ -126,7 +135,9 @@ class ChatMemory:
         *,
         clock: Clock,
         read_profile: ProfileReader | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
+        self._sharing = sharing
         self._read_profile = read_profile
         self._settings = settings
         self._state = state
@@ -139,7 +150,7 @@ class ChatMemory:
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._forgotten_at: Recent[str, float] = Recent()
-        self._running: set[asyncio.Task[str]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
 
@@ -175,12 +186,29 @@ class ChatMemory:
         """Whether what was recalled for a message may hold what was forgotten after it came."""
         return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
-    def start_recall(self, message: Message) -> asyncio.Task[str] | None:
+    def may_show_private(self, message: Message) -> bool:
+        """Whether lines of the private chat that was read for a message may be shown now.
+
+        Not where it is no longer shared, or where something of it was forgotten since.
+        """
+        if self._sharing is None or message.shared is None:
+            return False
+        forgotten_at = self._forgotten_at.get(message.shared.scope.chat, -math.inf)
+        return forgotten_at < message.began and self._sharing.is_shared(message.shared)
+
+    def private_lines(self, report: RecallReport, person: Speaker) -> tuple[RecalledMemory, ...]:
+        """What the last recall brought of a private chat, for its person alone."""
+        message = report.message
+        if message is None or message.speaker.pseudonym != person.pseudonym:
+            return ()
+        return report.private if self.may_show_private(message) else ()
+
+    def start_recall(self, message: Message) -> asyncio.Task[Recalled] | None:
         """Begins to recall for a message.
 
         Returns:
-            A task that ends within the deadline with the block to inject, or an empty text; or
-            None where nothing is recalled (counted).
+            A task that ends within the deadline with the block to inject, if any; or None where
+            nothing is recalled (counted).
         """
         query = self._query(message)
         if not query:
@@ -199,7 +227,8 @@ class ChatMemory:
 
         Args:
             turn: What was said, with what the same person added while the bot was working.
-            answer: The bot's final words, one line, ids replaced.
+            answer: The bot's final words, one line, ids replaced; empty where they are not to be
+                stored.
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
@@ -210,6 +239,8 @@ class ChatMemory:
             return
         said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
         said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
+        if not said:
+            return
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -308,7 +339,7 @@ class ChatMemory:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
 
-    def _recall_ended(self, task: asyncio.Task[str]) -> None:
+    def _recall_ended(self, task: asyncio.Task[Recalled]) -> None:
         self._running.discard(task)
         if task.cancelled() or task.exception():
             self.breaker.abandoned()
@@ -324,13 +355,13 @@ class ChatMemory:
         now, is_stuck = self._clock.monotonic(), self._delivery.state.stopped
         return self._lately.lines(scope, -math.inf if is_stuck else now - LINE_SECONDS)
 
-    async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
+    async def _recall(self, client: HindsightClient, message: Message, query: str) -> Recalled:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
-        report = RecallReport(message.at, query)
+        report, found = RecallReport(message.at, query), Recalled()
         deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            memories = await self._ask(client, message.scope, query, message.at, deadline)
+            memories, private = await self._ask_for(client, message, query, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
@@ -339,11 +370,32 @@ class ChatMemory:
             (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
-            report = self._with_block(report, message, memories)
+            report, found = self._with_block(report, message, memories, private)
         if self.is_outdated(message):
-            return ""
+            return Recalled()
         self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
-        return report.block
+        return found
+
+    async def _ask_for(
+        self, client: HindsightClient, message: Message, query: str, deadline: float
+    ) -> tuple[list[RecalledMemory], list[RecalledMemory]]:
+        """What the chat's memory has and, at the same time, what a shared private one has.
+
+        The chat's decides whether the recall has failed; a private one that fails is left out.
+        """
+        scopes = [message.scope, *([message.shared.scope] if message.shared else [])]
+        asked = [self._ask(client, one, query, message.at, deadline) for one in scopes]
+        if len(asked) == 1:
+            return await asked[0], []
+        found, private = await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(found, BaseException):
+            raise found
+        if isinstance(private, HindsightError):
+            self.figures.failures[private.reason] += 1
+            private = []
+        if isinstance(private, BaseException):
+            raise private
+        return found, private
 
     async def _ask(
         self,
@@ -376,13 +428,18 @@ class ChatMemory:
             return await ask(halve_query(query))
 
     def _with_block(
-        self, report: RecallReport, message: Message, memories: list[RecalledMemory]
-    ) -> RecallReport:
+        self,
+        report: RecallReport,
+        message: Message,
+        memories: list[RecalledMemory],
+        private: list[RecalledMemory],
+    ) -> tuple[RecallReport, Recalled]:
         speaker = message.speaker
         ranked = self._ranked(
             message.scope, memories, report.query, message.at, asker=speaker.pseudonym
         )
-        block = build_block(
+        build = functools.partial(
+            build_block,
             ranked,
             texts=message.texts,
             timezone=message.at.tzinfo,
@@ -390,13 +447,36 @@ class ChatMemory:
             speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
         )
-        return replace(
+        block = build()
+        own = self._private(message, private, report.query)
+        whole = build(private=own) if own else Block()
+        report = replace(
             report,
             memories=block.shown,
             block=block.text,
             lines=len(block.shown),
             left_out=block.left_out,
+            private=whole.private,
+            message=message if whole.private else None,
         )
+        return report, Recalled(block.text, whole.text if whole.private else "")
+
+    def _private(
+        self, message: Message, found: list[RecalledMemory], query: str
+    ) -> list[RecalledMemory]:
+        """What a shared private chat has, best first, its person under the number of here."""
+        if message.shared is None or not self.may_show_private(message):
+            return []
+        speaker, theirs = message.speaker.pseudonym, message.shared.pseudonym
+        ranked = self._ranked(message.shared.scope, found, query, message.at, asker=theirs)
+        return [
+            replace(
+                memory,
+                text=memory.text.replace(theirs, speaker),
+                speakers=tuple(one.replace(theirs, speaker) for one in memory.speakers),
+            )
+            for memory in ranked
+        ]
 
     def _ranked(
         self,

@@ -21,6 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .aliases import Aliases, Tags, read_lists, unseal
+from .shares import (
+    Share,
+    Shares,
+    changed_chats,
+    read_shares,
+    shares_to_json,
+    shares_without,
+    shares_without_chats,
+)
 
 SALT_FILE = "salt.txt"
 STATE_FILE = "scope_state.json"
@@ -142,6 +151,26 @@ class Scope:
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A private chat that may be read for one message of a group.
+
+    Attributes:
+        person: The hash of the speaker in the group.
+        share: What they have shared.
+        scope: The memory of the private chat.
+    """
+
+    person: str
+    share: Share
+    scope: Scope
+
+    @property
+    def pseudonym(self) -> str:
+        """The speaker's in the private chat, where nobody else has one."""
+        return f"#{self.share.people[0][:SHORT_PSEUDONYM]}"
+
+
 class Hasher:
     """Keyed hashes of platform ids.
 
@@ -239,6 +268,7 @@ class _StateData:
         opted_out: People, each in one chat or on one platform.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
+        shares: Who lets a group's bot read their private chat.
     """
 
     salt_fingerprint: str
@@ -248,6 +278,7 @@ class _StateData:
     opted_out: frozenset[str] = frozenset()
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: Shares = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -350,7 +381,50 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            self._replace(replace(self._data, aliases=change(self._data.aliases)))
+            data, aliases = self._data, change(self._data.aliases)
+            shares = data.shares
+            if shares and self._hasher:
+                changed = changed_chats(data.aliases, aliases, self._hasher.name)
+                shares = shares_without_chats(shares, changed)
+            self._replace(replace(data, aliases=aliases, shares=shares))
+
+    @property
+    def shares(self) -> Shares:
+        """Who lets a group's bot read their private chat."""
+        return self._data.shares
+
+    def share(self, person: str, share: Share, scope: Scope) -> bool:
+        """Lets a person's private chat be read in a group, on disk first.
+
+        Args:
+            person: The hash of the person in the group.
+            share: What is shared.
+            scope: The private chat.
+
+        Returns:
+            False where the chat was switched off, or the person has opted out, meanwhile.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            if self.is_off(scope) or self.is_any_opted_out(share.people):
+                return False
+            self._replace(replace(self._data, shares={**self._data.shares, person: share}))
+            return True
+
+    def end_shares(self, is_over: Callable[[Share], bool]) -> int:
+        """Ends what is shared; returns how many there were.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            before = self._data.shares
+            after = shares_without(before, is_over)
+            if after is not before:
+                self._replace(replace(self._data, shares=after))
+            return len(before) - len(after)
 
     def personas(self, scope: Scope) -> tuple[str, ...]:
         """Hashes of the personas that were met in a chat, besides the default one."""
@@ -397,8 +471,16 @@ class ScopeState:
             _person_keys(self._hasher, scope, person_id)
         )
 
+    def person_keys(self, scope: Scope, person_id: str) -> tuple[str, ...]:
+        """What stands for a person of a chat where somebody opts out."""
+        return tuple(_person_keys(self._hasher, scope, person_id)) if self._hasher else ()
+
+    def is_any_opted_out(self, keys: Collection[str]) -> bool:
+        """Whether one of these stands for somebody who wants to be neither stored nor named."""
+        return not self._data.opted_out.isdisjoint(keys)
+
     def switch(self, scope: Scope, *, on: bool) -> None:
-        """Switches one chat on or off, on disk first.
+        """Switches one chat on or off, on disk first; off, it is shared with no group any more.
 
         Raises:
             OSError: The state could not be written, and nothing has changed.
@@ -406,7 +488,10 @@ class ScopeState:
         with self._writing:
             off = self._data.off - {scope.room} if on else self._data.off | {scope.room}
             paused = {c: at for c, at in self._data.paused.items() if c != scope.room}
-            self._replace(replace(self._data, off=off, paused=paused))
+            shares = shares_without(
+                self._data.shares, lambda share: not on and share.room == scope.room
+            )
+            self._replace(replace(self._data, off=off, paused=paused, shares=shares))
 
     def pause(self, scope: Scope, seconds: float) -> None:
         """Switches one chat off for a while.
@@ -421,6 +506,8 @@ class ScopeState:
 
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
+
+        Out, a private chat of theirs is shared with no group any more.
 
         Args:
             scope: The chat.
@@ -439,7 +526,10 @@ class ScopeState:
                 people = self._data.opted_out | {all_chats if everywhere else here}
             else:
                 people = self._data.opted_out - {here, all_chats, *others}
-            self._replace(replace(self._data, opted_out=people))
+            shares = shares_without(
+                self._data.shares, lambda share: not people.isdisjoint(share.people)
+            )
+            self._replace(replace(self._data, opted_out=people, shares=shares))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -454,6 +544,7 @@ class ScopeState:
         }
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
+        content |= shares_to_json(data.shares)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
 
@@ -472,7 +563,8 @@ def _parse_state(content: Any) -> _StateData:
         raise ValueError("paused is not a table of times")
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
-    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas)
+    shared = read_shares(content)
+    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas, shared)
 
 
 def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:

@@ -141,7 +141,7 @@ class CommandsCase(BankCase):
     async def recall(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, **changes))
         assert task
-        return await task
+        return (await task).block
 
     async def send(self) -> None:
         """Delivers what may be delivered."""

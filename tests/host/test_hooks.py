@@ -250,7 +250,7 @@ class AskedAgainTest(HooksCase):
 
     async def test_forgotten_meanwhile(self) -> None:
         event = await self.waiting()
-        await event.get_extra(main.TURN_EXTRA).block()
+        await event.get_extra(main.TURN_EXTRA).recalled()
         self.clock.now += 1
         self.bank.documents.clear()
         self.bank.memories.clear()
