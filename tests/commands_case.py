@@ -56,7 +56,7 @@ class CommandsCase(BankCase):
             running_bots=lambda: self.running_bots,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.bindings = parts.bindings
+        self.bindings, self.sharing = parts.bindings, parts.sharing
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.importer, self.people = parts.importer, parts.people
