@@ -219,6 +219,12 @@ class Archive:
         is_here = stored is not None and stored.tags >= set(tags)
         return read_document(stored, tags) if stored and is_here else None
 
+    async def read_record(self, tags: Sequence[str], operation_id: str) -> Document | None:
+        """The document of a retain that failed, if it carries all the tags."""
+        stored = await self._client.retained(operation_id)
+        is_here = stored is not None and stored.tags >= set(tags)
+        return read_document(stored, tags) if stored and is_here else None
+
     async def document_ids(self, tags: Sequence[str]) -> list[str]:
         """Ids of all documents of a chat."""
         found: list[str] = []

@@ -69,6 +69,7 @@ class Caller:
         place: Where, in the platform's own ids; for what they have been before.
         typed: The whole command as it was typed, ids and all.
         chat_name: What the group is called, where the platform tells.
+        message: The keyed hash of the message that it was typed in, see `Message.key`.
     """
 
     scope: Scope | Skip
@@ -82,6 +83,7 @@ class Caller:
     place: Origin = NOWHERE
     typed: str = field(default="", repr=False)
     chat_name: str = ""
+    message: str = ""
 
     @property
     def key(self) -> PersonKey:

@@ -6,7 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from .cleaning import neutralise, shorten
-from .command_types import Caller, ChatRequest, Command, PersonKey, Request, Stored, first_word
+from .command_types import (
+    ALL_WORDS,
+    Caller,
+    ChatRequest,
+    Command,
+    PersonKey,
+    Request,
+    Stored,
+    first_word,
+)
 from .handover import Work
 from .hindsight_types import HindsightError
 from .intake import DISK_ERRORS
@@ -16,11 +25,19 @@ from .scope import Scope, Skip
 from .status import Status
 from .texts import Texts
 
+MAX_NAME_CHARS = 30
 PATIENCE_SECONDS = 3.0
 """An answer that takes longer is announced."""
 
 _SWITCHED_OFF = {Skip.CHAT_OFF, Skip.PAUSED, Skip.PRIVATE_DISABLED, Skip.GROUP_DISABLED}
 """Where nothing is recalled or stored, people can still see and erase what there is."""
+
+
+_OF_PERSONA = {
+    *("recall", "why", "list", "ask", "profile", "export"),
+    *("remember", "correct", "forget", "forgetme", "wipe"),
+}
+"""What is about the memory of the persona in force, and not about all of the chat."""
 
 
 class Commands:
@@ -34,6 +51,7 @@ class Commands:
         limit: Shared with the model's tools.
         work: Knows what is under way.
         members_may_manage: A setting.
+        separate_personas: A setting.
     """
 
     def __init__(
@@ -46,6 +64,7 @@ class Commands:
         limit: RateLimit[PersonKey],
         work: Work,
         members_may_manage: bool,
+        separate_personas: bool,
     ) -> None:
         self._stored = stored
         self._memory = memory
@@ -53,6 +72,7 @@ class Commands:
         self._limit = limit
         self._work = work
         self._members_may_manage = members_may_manage
+        self._separate_personas = separate_personas
         self._table = (*table, Command("help", "帮助", self._help, elsewhere=self._help))
 
     async def answer(self, caller: Caller, words: str) -> AsyncGenerator[str, None]:
@@ -81,7 +101,19 @@ class Commands:
 
     async def _answer(self, caller: Caller, command: Command, argument: str) -> str:
         refusal = self._refusal(caller, command)
-        return refusal or await self._run(command, Request(caller, argument))
+        if refusal:
+            return refusal
+        answer = await self._run(command, Request(caller, argument))
+        return f"{self._persona_line(caller, command, argument)}{answer}"
+
+    def _persona_line(self, caller: Caller, command: Command, argument: str) -> str:
+        """Whose memory an answer is about, where personas have memories of their own."""
+        is_of_all = first_word(argument)[0].lower() in ALL_WORDS or isinstance(caller.scope, Skip)
+        if not self._separate_personas or command.name not in _OF_PERSONA or is_of_all:
+            return ""
+        assert isinstance(caller.scope, Scope)
+        name = shorten(neutralise(caller.scope.persona), MAX_NAME_CHARS)
+        return f"{caller.texts('persona', name=name or caller.texts('persona_default'))}\n"
 
     def _find(self, name: str) -> Command | None:
         return next((c for c in self._table if name in {c.name, c.alias}), None)

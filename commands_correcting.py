@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .archive import SourceLine
 from .bindings import Bindings
-from .cleaning import neutralise
+from .cleaning import as_said, neutralise
 from .clock import Clock
 from .codes import CODE_SECONDS, Codes
 from .command_types import (
@@ -28,13 +28,14 @@ from .people import People
 from .scope import Scope, ScopeState
 from .sharing import Sharing
 from .texts import Texts
+from .transcript import Line
 
 _CHOICE = re.compile(rf"(?:{'|'.join(ALL_WORDS)}|[0-9,，、\s]*)", re.IGNORECASE)
 """What may follow the number of a memory; anything else makes the whole a text."""
 
 
 class Correcting:
-    """Remembers and forgets.
+    """Remembers, forgets and corrects.
 
     Args:
         memory: The recall and retain flow.
@@ -46,6 +47,7 @@ class Correcting:
         people: Knows everybody's pseudonyms.
         sharing: Ends with the memory of a private chat.
         members_may_manage: A setting.
+        separate_personas: A setting.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Correcting:
         sharing: Sharing,
         *,
         members_may_manage: bool,
+        separate_personas: bool,
     ) -> None:
         self._memory = memory
         self._state = state
@@ -69,6 +72,7 @@ class Correcting:
         self._people = people
         self._sharing = sharing
         self._members_may_manage = members_may_manage
+        self._separate_personas = separate_personas
         self._codes: Codes[tuple[str, ...]] = Codes(clock)
 
     @property
@@ -84,6 +88,14 @@ class Correcting:
                 is_limited=True,
             ),
             Command("forget", "忘记", self._forget, has_argument=True, needs="stored"),
+            Command(
+                "correct",
+                "更正",
+                self._correct,
+                has_argument=True,
+                needs="stored",
+                is_limited=True,
+            ),
             Command(
                 "forgetme",
                 "忘记我",
@@ -105,7 +117,12 @@ class Correcting:
         if self._state.is_opted_out(request.scope, caller.person_id):
             return texts("remember_opted_out")
         record = self._memory.record(
-            request.scope, texts, caller.speaker, request.argument, caller.now
+            request.scope,
+            texts,
+            caller.speaker,
+            request.argument,
+            caller.now,
+            message=caller.message,
         )
         try:
             memories = await request.stored.archive.remember(request.scope, record)
@@ -151,9 +168,8 @@ class Correcting:
             return texts("forget_no_source")
         chosen = _chosen(lines, choice)
         if not chosen:
-            shown = [f"{n}) {neutralise(line.text)}" for n, line in enumerate(lines, start=1)]
             more = [texts("forget_more", number=rest)] if rest else []
-            return "\n".join([texts("forget_lines", number=number), *shown, *more])
+            return "\n".join([texts("forget_lines", number=number), *_with_numbers(lines), *more])
         if not await self._may_forget(request, chosen):
             return texts("needs_managers")
         removed = await request.stored.eraser.remove_lines(request.scope, chosen)
@@ -162,6 +178,43 @@ class Correcting:
         said = texts("forgotten", lines=removed.lines)
         more = [texts("forget_more", number=rest)] if rest else []
         return "\n".join([said, *shown, *more, *_still_to_do(texts, removed)])
+
+    async def _correct(self, request: ChatRequest) -> str:
+        """Puts other words in the place of what a memory stands on."""
+        texts, archive = request.texts, request.stored.archive
+        what, words = first_word(request.argument)
+        number, _, choice = what.replace("：", ":").partition(":")
+        digits = whole_number(number)
+        if digits is None or not _CHOICE.fullmatch(choice) or not re.search(r"\w", words):
+            return texts("correct_usage")
+        if self._state.is_opted_out(request.scope, request.caller.person_id):
+            return texts("remember_opted_out")
+        memory_id = self._lists.memory_id(request.caller, digits)
+        memory = await archive.memory(request.scope, memory_id) if memory_id else None
+        if memory is None:
+            return texts("forget_no_number", number=number)
+        lines, rest = await archive.sources(request.scope, memory)
+        if not lines:
+            return texts("forget_no_source")
+        chosen = _chosen(lines, choice)
+        if not chosen:
+            more = [texts("forget_more", number=rest)] if rest else []
+            return "\n".join([texts("correct_lines", number=number), *_with_numbers(lines), *more])
+        if not await self._may_forget(request, chosen):
+            return texts("needs_managers")
+        return await self._correct_lines(request, chosen, as_said(words, texts))
+
+    async def _correct_lines(
+        self, request: ChatRequest, lines: Sequence[SourceLine], words: str
+    ) -> str:
+        texts = request.texts
+        removed = await request.stored.eraser.correct(request.scope, lines, words)
+        if not removed.documents:
+            return texts("forget_no_source")
+        self._forgotten(request.scope)
+        old = [f"- {neutralise(line.text)}" for line in lines]
+        new = f"+ {neutralise(Line(lines[0].text).saying(words).text)}"
+        return "\n".join([texts("corrected"), *old, new, *_still_to_do(texts, removed)])
 
     async def _may_forget(self, request: ChatRequest, lines: Iterable[SourceLine]) -> bool:
         """One's own lines concern oneself; another's are for those who may decide."""
@@ -200,8 +253,11 @@ class Correcting:
         return found
 
     def _covered(self, scope: Scope, *, everything: bool) -> list[Scope]:
-        """What is erased: the persona's memory or everybody's, wherever the chat has documents."""
-        if everything:
+        """What is erased: the persona's memory or everybody's, wherever the chat has documents.
+
+        Without the setting there is no persona in force, so what personas had goes too.
+        """
+        if everything or not self._separate_personas:
             return self._bindings.memories(scope)
         return [scope, *([scope.own] if scope.own else [])]
 
@@ -227,11 +283,14 @@ class Correcting:
             self._forgotten(scope)
         eraser = request.stored.eraser
         try:
-            all_removed = await asyncio.gather(*map(eraser.wipe, covered))
+            ended = await asyncio.gather(*map(eraser.wipe, covered), return_exceptions=True)
         finally:
             for scope in covered:
                 self._forgotten(scope)  # also what was recalled meanwhile
-        return sum(all_removed, start=Removed())
+        for one in ended:
+            if isinstance(one, BaseException):
+                raise one
+        return sum((one for one in ended if isinstance(one, Removed)), start=Removed())
 
 
 def _removed_text(texts: Texts, removed: Removed) -> str:
@@ -251,6 +310,12 @@ def _still_to_do(texts: Texts, removed: Removed) -> Iterator[str]:
         yield texts("wipe_goes_on")
     if removed.is_unchecked:
         yield texts("erasure_unchecked")
+
+
+def _with_numbers(lines: Sequence[SourceLine]) -> Iterator[str]:
+    """Lines to choose from."""
+    for number, line in enumerate(lines, start=1):
+        yield f"{number}) {neutralise(line.text)}"
 
 
 def _chosen(lines: Sequence[SourceLine], choice: str) -> list[SourceLine]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .cleaning import neutralise
 from .command_types import ChatRequest, Command, Request, whole_number
+from .costs import Costs
 from .hindsight_types import HindsightError, RecalledMemory
 from .memory import ChatMemory, RecallReport
 from .numbered import NumberedLists, described, numbered_line
@@ -26,6 +27,7 @@ class Seeing:
     Args:
         memory: The recall and retain flow.
         status: Figures of all parts.
+        costs: Figures of what it costs.
         lists: Which number means which memory.
         folder: Where exports go.
         match_umo: A setting.
@@ -35,6 +37,7 @@ class Seeing:
         self,
         memory: ChatMemory,
         status: Status,
+        costs: Costs,
         lists: NumberedLists,
         folder: Path,
         *,
@@ -42,6 +45,7 @@ class Seeing:
     ) -> None:
         self._memory = memory
         self._status = status
+        self._costs = costs
         self._lists = lists
         self._folder = folder
         self._match_umo = match_umo
@@ -78,7 +82,9 @@ class Seeing:
 
     async def _show_stats(self, request: Request) -> str:
         if request.argument.lower() != "json":
-            return await self._status.stats(request.caller.scope, request.texts)
+            stats = await self._status.stats(request.caller.scope, request.texts)
+            costs = await self._costs.lines(request.texts) if request.caller.is_admin else []
+            return "\n".join([stats, *costs])
         if not request.caller.is_admin:
             return request.texts("needs_admins")
         return await self._status.report()

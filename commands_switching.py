@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import math
+from collections.abc import Awaitable, Sequence
 
+from .batches import Silence
 from .bindings import Bindings
+from .clock import Clock
 from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
 from .hindsight_types import HindsightError
+from .intake import DISK_ERRORS
 from .memory import ChatMemory
+from .outbox import Outbox
 from .scope import ScopeState
 from .sharing import Sharing
 
 MAX_PAUSE_MINUTES = 7 * 24 * 60
+WAIT_SECONDS = 1.0
+"""A switch waits so long at most for what an import must know."""
 
 
 class Switching:
@@ -22,16 +30,26 @@ class Switching:
         memory: The recall and retain flow.
         state: Where the switches are.
         bindings: Knows all memories of a chat.
+        outbox: Notes of which times nothing may be imported later.
+        clock: The time.
         sharing: Ends with the memory of a private chat.
     """
 
     def __init__(
-        self, memory: ChatMemory, state: ScopeState, bindings: Bindings, sharing: Sharing
+        self,
+        memory: ChatMemory,
+        state: ScopeState,
+        bindings: Bindings,
+        outbox: Outbox,
+        clock: Clock,
+        sharing: Sharing,
     ) -> None:
         self._sharing = sharing
         self._memory = memory
         self._state = state
         self._bindings = bindings
+        self._outbox = outbox
+        self._clock = clock
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -77,6 +95,8 @@ class Switching:
 
     async def _optin(self, request: ChatRequest) -> str:
         await self._opt(request, out=False, everywhere=False)
+        pseudonym = request.caller.speaker.pseudonym
+        await self._leave_out(request, Silence(pseudonym, 0.0, self._clock.unix()))
         return request.texts("opted_in")
 
     async def _opt(self, request: ChatRequest, *, out: bool, everywhere: bool) -> None:
@@ -91,13 +111,32 @@ class Switching:
         if not 0 < minutes <= MAX_PAUSE_MINUTES:
             return request.texts("pause_usage", number=MAX_PAUSE_MINUTES)
         await asyncio.to_thread(self._state.pause, request.scope, minutes * 60.0)
+        now = self._clock.unix()
+        await self._leave_out(request, Silence("", now, now + minutes * 60.0))
         return request.texts("paused_for", number=minutes)
 
     async def _on(self, request: ChatRequest) -> str:
         await asyncio.to_thread(self._state.switch, request.scope, on=True)
+        for one in self._bindings.memories(request.scope):
+            await _written(self._outbox.end_silence(one.chat, self._clock.unix()))
         return request.texts("switched_on")
 
     async def _off(self, request: ChatRequest) -> str:
         self._sharing.withdraw(request.scope)
+        was_on = not self._state.is_off(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=False)
+        if was_on:
+            await self._leave_out(request, Silence("", self._clock.unix(), math.inf))
         return request.texts("switched_off")
+
+    async def _leave_out(self, request: ChatRequest, silence: Silence) -> None:
+        """Keeps what is said in a time from being imported later."""
+        for one in self._bindings.memories(request.scope):
+            await _written(self._outbox.leave_out(one.chat, silence))
+
+
+async def _written(work: Awaitable[None]) -> None:
+    """Waits a moment for the disk: no switch depends on the outbox."""
+    with contextlib.suppress(*DISK_ERRORS):  # a time-out is one of them
+        async with asyncio.timeout(WAIT_SECONDS):
+            await work

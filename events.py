@@ -7,7 +7,7 @@ since 4.24.1, so nothing of AstrBot is imported here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,16 @@ _SHARED_IDS = {
 }
 """Ids that many people share: Telegram's are anonymous administrators, channels that write in a
 group, and what is forwarded out of a channel."""
+
+
+_QQ_ROBOTS = (
+    range(66_600_000, 66_600_001),
+    range(2_854_196_301, 2_854_216_400),
+    range(3_328_144_510, 3_328_144_511),
+    range(3_889_000_000, 3_890_000_000),
+    range(4_010_000_000, 4_020_000_000),
+)
+"""The numbers that QQ gives to robots."""
 
 
 def origin_of(event: Any) -> Origin:
@@ -87,6 +97,81 @@ def is_manager(event: Any) -> bool:
     raw = getattr(event.message_obj, "raw_message", None)
     sender = raw.get("sender") if isinstance(raw, dict) else None
     return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
+
+
+def message_id_of(event: Any) -> str:
+    """What the platform calls a message; empty where it never tells that one was withdrawn."""
+    if event.get_platform_name() != "aiocqhttp":
+        return ""
+    return str(getattr(event.message_obj, "message_id", ""))
+
+
+def withdrawn_id_of(event: Any) -> str:
+    """What the platform calls the message of which an event tells that it was withdrawn.
+
+    OneBot alone does, in a notice whose sender is the message's, whoever has withdrawn it.
+    """
+    raw = getattr(event.message_obj, "raw_message", None)
+    if not isinstance(raw, dict) or raw.get("post_type") != "notice":
+        return ""
+    is_told = raw.get("notice_type") in {"group_recall", "friend_recall"}
+    return str(raw.get("message_id") or "") if is_told else ""
+
+
+def said_at(event: Any, now: datetime) -> datetime:
+    """When a message was said, as far as the platform tells (OneBot does), never after `now`."""
+    raw = getattr(event.message_obj, "raw_message", None)
+    told = raw.get("time") if isinstance(raw, dict) else None
+    if not isinstance(told, int | float) or not 0 < told < now.timestamp():
+        return now
+    return datetime.fromtimestamp(told, now.tzinfo)
+
+
+def likeness(event: Any, chat: str) -> Hashable:
+    """What a message has in common with itself as another account of the bot is told of it.
+
+    None on platforms where a chat has only one account; OneBot's adapter takes several.
+    """
+    raw = getattr(event.message_obj, "raw_message", None)
+    if event.get_platform_name() != "aiocqhttp" or not isinstance(raw, dict):
+        return None
+    parts = raw.get("message")
+    if isinstance(parts, list):
+        shown = tuple((str(one.get("type")), *_words_in(one.get("data"))) for one in parts)
+    else:
+        shown = (str(parts),)
+    return chat, str(event.get_sender_id()), raw.get("time"), shown
+
+
+def _words_in(data: Any) -> tuple[str, ...]:
+    """What a part of a message says; its other values differ from account to account."""
+    return tuple(str(data.get(key)) for key in ("text", "qq")) if isinstance(data, dict) else ()
+
+
+def is_command(event: Any) -> bool:
+    """Whether a message is a command: of AstrBot or of a plugin, or another bot's."""
+    text = (event.message_str or "").lstrip()
+    return bool(event.get_extra("handlers_parsed_params")) or bool(re.match(r"/\w", text))
+
+
+def is_from_bot(event: Any) -> bool:
+    """Whether a message comes from a bot, as far as the platform tells, or is none at all."""
+    raw = getattr(event.message_obj, "raw_message", None)
+    if isinstance(raw, dict):
+        sender = raw.get("sender")
+        is_robot = isinstance(sender, dict) and bool(sender.get("is_robot"))
+        is_qq = event.get_platform_name() == "aiocqhttp"
+        is_notice = raw.get("post_type", "message") != "message"
+        return is_robot or is_notice or (is_qq and _is_qq_robot(str(event.get_sender_id() or "")))
+    for holder in (raw, getattr(raw, "message", None)):
+        author = getattr(holder, "author", None) or getattr(holder, "from_user", None)
+        if getattr(author, "bot", None) is True or getattr(author, "is_bot", None) is True:
+            return True
+    return False
+
+
+def _is_qq_robot(person_id: str) -> bool:
+    return person_id.isdecimal() and any(int(person_id) in range_ for range_ in _QQ_ROBOTS)
 
 
 def mentioned_name(event: Any) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from logging import Logger
 from typing import Any
 
 from .breaker import Breaker
@@ -38,6 +40,7 @@ from .scope import Scope, ScopeState, Skip
 from .settings import Settings
 from .sharing import Sharing
 from .texts import Texts
+from .tokens import estimate_tokens
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
 from .turn import Recalled
 
@@ -48,6 +51,9 @@ MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
 MIN_REPEATED_BYTES = 24
 """Eight Chinese characters, or two dozen letters."""
+
+SHOWN_DIGITS = 8
+"""So much of a chat's hash stands in the log."""
 
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
@@ -94,7 +100,10 @@ class MemoryFigures:
         failures: Failed recalls, by reason.
         recalls: Recalls that were answered.
         lines: Memories injected.
+        tokens: What they cost, about.
         turns: Turns handed to the outbox.
+        heard: Lines heard in groups that listen, handed to the outbox.
+        heard_chars: Their characters.
         repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
@@ -103,7 +112,10 @@ class MemoryFigures:
     failures: Counter[str] = field(default_factory=Counter)
     recalls: int = 0
     lines: int = 0
+    tokens: float = 0.0
     turns: int = 0
+    heard: int = 0
+    heard_chars: int = 0
     repeated: int = 0
     timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
 
@@ -122,8 +134,12 @@ class ChatMemory:
         client: Hindsight, or None while the settings do not allow any request.
         delivery: Where turns go.
         clock: The time.
+        logger: Gets a line for each recall and skip, at debug level.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
         sharing: Which private chats are read in groups.
+
+    Attributes:
+        met: The chats that were spoken in since the start.
     """
 
     def __init__(
@@ -134,6 +150,7 @@ class ChatMemory:
         delivery: Delivery,
         *,
         clock: Clock,
+        logger: Logger | None = None,
         read_profile: ProfileReader | None = None,
         sharing: Sharing | None = None,
     ) -> None:
@@ -151,6 +168,8 @@ class ChatMemory:
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._forgotten_at: Recent[str, float] = Recent()
         self._running: set[asyncio.Task[Any]] = set()
+        self._logger = logger or logging.getLogger(__name__)
+        self.met: dict[str, Scope] = {}
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
 
@@ -171,6 +190,7 @@ class ChatMemory:
     def skip(self, reason: Skip, scope: Scope | Skip) -> None:
         """Counts a message that is answered without memory, and notes why for its chat."""
         self.figures.skips[reason] += 1
+        self._log_skip(scope, reason)
         if isinstance(scope, Scope):
             self._skipped.put(scope.chat, reason)
 
@@ -210,6 +230,7 @@ class ChatMemory:
             A task that ends within the deadline with the block to inject, if any; or None where
             nothing is recalled (counted).
         """
+        self.met[message.scope.chat] = message.scope
         query = self._query(message)
         if not query:
             self.skip(Skip.NO_WORDS, message.scope)
@@ -232,15 +253,18 @@ class ChatMemory:
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
-        if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
+        is_wanted = not self.is_outdated(first)
+        reason = self._not_stored(turn, is_wanted=is_wanted)
+        if reason:
+            self._log_skip(first.scope, f"not stored, {reason}")
             return
-        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
-            self.figures.repeated += 1
-            return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
+        said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
+        if self._settings.retain.bot_answers:
+            said.append(Utterance(first.bot, answered_at, answer))
+        said = [one for one in said if one.text]
         if not said:
             return
+        self.met[first.scope.chat] = first.scope
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -249,10 +273,41 @@ class ChatMemory:
             turn_lines(said, first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
+            is_listened=self._state.listens(first.scope),
         )
         await self._delivery.add(record)
-        if not self.is_outdated(first):
+        if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
+
+    async def hear(self, said: Sequence[Message]) -> None:
+        """Puts on disk what was said in groups that listen, without calling the bot.
+
+        What has come before somebody switched anything off is not put there after.
+        """
+        heard = [one for one in said if self._may_hear(one)]
+        records: list[TurnRecord] = []
+        for one in heard:
+            line = Utterance(one.speaker, one.at, one.stored, one.key)
+            header = Header.of(one.scope, one.texts, one.at, one.bot)
+            record = TurnRecord(
+                one.scope.chat,
+                header,
+                (line.line,),
+                began=one.began,
+                is_listened=True,
+                is_heard=True,
+            )
+            records.append(record)
+            self.figures.heard += 1
+            self.figures.heard_chars += record.chars
+            if not self.is_outdated(one):
+                self._lately.say(one.scope, [line], self._clock.monotonic())
+        if records:
+            await self._delivery.add_heard(records)
+
+    def _may_hear(self, message: Message) -> bool:
+        is_open = self._state.listens(message.scope) and not message.private_to_speaker
+        return is_open and isinstance(self.admit(message.scope), Scope)
 
     def record(
         self,
@@ -263,6 +318,7 @@ class ChatMemory:
         at: datetime,
         *,
         by_bot: bool = False,
+        message: str = "",
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
@@ -273,9 +329,10 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
             by_bot: The bot says it, in answer to that person.
+            message: See `Message.key`.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts), message)
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -305,6 +362,23 @@ class ChatMemory:
     def forget_talk(self) -> None:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
+
+    def _not_stored(self, turn: Sequence[Message], *, is_wanted: bool) -> str:
+        """Why a turn is not stored, or empty; what is repeated is counted."""
+        first = turn[0]
+        admitted = self.admit(first.scope)
+        if isinstance(admitted, Skip):
+            return admitted
+        if first.private_to_speaker:
+            return "opted_out"
+        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
+            self.figures.repeated += 1
+            return "repeated"
+        return ""
+
+    def _log_skip(self, scope: Scope | Skip, reason: str) -> None:
+        chat = scope.chat[:SHOWN_DIGITS] if isinstance(scope, Scope) else "-"
+        self._logger.debug("skip %s: %s", chat, reason)
 
     def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
@@ -371,9 +445,18 @@ class ChatMemory:
         else:
             self.breaker.succeeded()
             report, found = self._with_block(report, message, memories, private)
+        report = replace(report, seconds=self._clock.monotonic() - started)
+        self._logger.debug(
+            "recall %s: %d memories, %d left out, %d ms%s",
+            message.scope.chat[:SHOWN_DIGITS],
+            report.lines,
+            report.left_out,
+            report.seconds * 1000,
+            f", {report.failure}" if report.failure else "",
+        )
         if self.is_outdated(message):
             return Recalled()
-        self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
+        self._keep(message.scope, report)
         return found
 
     async def _ask_for(
@@ -500,6 +583,7 @@ class ChatMemory:
         else:
             self.figures.recalls += 1
             self.figures.lines += report.lines
+            self.figures.tokens += estimate_tokens(report.block)
             self.figures.timings.append(report.seconds)
 
     def _profile(self, message: Message) -> str:

@@ -128,6 +128,14 @@ class ModelTools:
             return texts("remember_usage")
         if self._state.is_opted_out(scope, caller.person_id):
             return texts("remember_opted_out")
-        record = self._memory.record(scope, texts, caller.speaker, text, caller.now, by_bot=True)
+        record = self._memory.record(
+            scope,
+            texts,
+            caller.speaker,
+            text,
+            caller.now,
+            by_bot=True,
+            message=caller.message,
+        )
         await self._delivery.add(record)
         return texts("tool_remembered")

@@ -45,6 +45,17 @@ _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
 
+MADE_UP = "selftest"
+"""The platform of chats that are none."""
+
+_TAG_FORMS = (
+    r"scope:(?:private|group)",
+    r"platform:.+",
+    r"(?:sender|group):[0-9a-f]{32}",
+    r"umo:[0-9a-f]{32}",
+)
+"""The tags of a chat, in their order."""
+
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
 
@@ -139,6 +150,16 @@ class Scope:
     home: Scope | None = None
     own: Scope | None = None
 
+    @property
+    def rooms(self) -> frozenset[str]:
+        """The chat as it is bound and as it is by itself: who says no has said so in both."""
+        return frozenset({self.room, self.own.room if self.own else self.room})
+
+    @property
+    def platforms(self) -> frozenset[str]:
+        """The platform that the chat is on, and the one that it was on."""
+        return frozenset({self.platform, self.tags[1].partition(":")[2]})
+
     def read_tags(self, *, match_umo: bool) -> tuple[str, ...]:
         """The tags that a recall or a list must ask for, all of them, strictly.
 
@@ -169,6 +190,15 @@ class Shared:
     def pseudonym(self) -> str:
         """The speaker's in the private chat, where nobody else has one."""
         return f"#{self.share.people[0][:SHORT_PSEUDONYM]}"
+
+
+def chat_tags(tags: Collection[str]) -> Tags | None:
+    """The four tags of a chat in their order; None where these are not four of that form."""
+    found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
+    if len(tags) != len(_TAG_FORMS) or len(found) != len(_TAG_FORMS):
+        return None
+    scope, platform, owner, place = found
+    return scope, platform, owner, place
 
 
 class Hasher:
@@ -241,6 +271,19 @@ class Hasher:
         """What stands for a persona on the disk, empty for the default one."""
         return self.digest("persona", name) if name else ""
 
+    def made_up(self, kind: ChatKind) -> Scope:
+        """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
+        whose, place = (self.digest(f"made up {one}", kind) for one in ("owner", "place"))
+        owner = f"{'group' if kind == 'group' else 'sender'}:{whose}"
+        tags = (f"scope:{kind}", f"platform:{MADE_UP}", owner, f"umo:{place}")
+        chat = self.name(tags)
+        return Scope(kind, MADE_UP, tags, chat, chat)
+
+    def message(self, origin: Origin, message_id: str) -> str:
+        """What stands for a message, empty where the platform does not tell which it is."""
+        parts = (origin.umo, origin.sender_id, message_id)
+        return self.digest("message", "\n".join(parts)) if message_id else ""
+
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.
 
@@ -268,6 +311,7 @@ class _StateData:
         opted_out: People, each in one chat or on one platform.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
+        listening: Groups in which what is said without calling the bot is remembered.
         shares: Who lets a group's bot read their private chat.
     """
 
@@ -278,6 +322,7 @@ class _StateData:
     opted_out: frozenset[str] = frozenset()
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listening: frozenset[str] = frozenset()
     shares: Shares = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
@@ -468,12 +513,16 @@ class ScopeState:
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
-            _person_keys(self._hasher, scope, person_id)
+            _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         )
 
     def person_keys(self, scope: Scope, person_id: str) -> tuple[str, ...]:
-        """What stands for a person of a chat where somebody opts out."""
-        return tuple(_person_keys(self._hasher, scope, person_id)) if self._hasher else ()
+        """What stands for a person of a chat where somebody opts out; first, that in this chat."""
+        if self._hasher is None:
+            return ()
+        own = self._hasher.person(scope, person_id)
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        return own, *sorted(keys - {own})
 
     def is_any_opted_out(self, keys: Collection[str]) -> bool:
         """Whether one of these stands for somebody who wants to be neither stored nor named."""
@@ -486,12 +535,32 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            off = self._data.off - {scope.room} if on else self._data.off | {scope.room}
-            paused = {c: at for c, at in self._data.paused.items() if c != scope.room}
+            off = self._data.off - scope.rooms if on else self._data.off | scope.rooms
+            paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
             shares = shares_without(
-                self._data.shares, lambda share: not on and share.room == scope.room
+                self._data.shares, lambda share: not on and share.room in scope.rooms
             )
             self._replace(replace(self._data, off=off, paused=paused, shares=shares))
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether any group listens."""
+        return bool(self._data.listening)
+
+    def listens(self, scope: Scope) -> bool:
+        """Whether what is said in this group without calling the bot is remembered."""
+        return scope.room in self._data.listening
+
+    def listen(self, scope: Scope, *, on: bool) -> None:
+        """Switches listening on or off in one group, on disk first.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            rooms = {scope.room}
+            listening = self._data.listening | rooms if on else self._data.listening - rooms
+            self._replace(replace(self._data, listening=listening))
 
     def pause(self, scope: Scope, seconds: float) -> None:
         """Switches one chat off for a while.
@@ -502,7 +571,8 @@ class ScopeState:
         with self._writing:
             now = self._now()
             paused = {chat: at for chat, at in self._data.paused.items() if at > now}
-            self._replace(replace(self._data, paused=paused | {scope.room: now + seconds}))
+            paused |= dict.fromkeys(scope.rooms, now + seconds)
+            self._replace(replace(self._data, paused=paused))
 
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
@@ -520,12 +590,13 @@ class ScopeState:
         """
         if self._hasher is None:
             return
-        here, all_chats, *others = _person_keys(self._hasher, scope, person_id)
+        here = _people_keys(self._hasher, scope.rooms, person_id)
+        all_chats = _people_keys(self._hasher, scope.platforms, person_id)
         with self._writing:
             if out:
-                people = self._data.opted_out | {all_chats if everywhere else here}
+                people = self._data.opted_out | (all_chats if everywhere else here)
             else:
-                people = self._data.opted_out - {here, all_chats, *others}
+                people = self._data.opted_out - here - all_chats
             shares = shares_without(
                 self._data.shares, lambda share: not people.isdisjoint(share.people)
             )
@@ -545,6 +616,8 @@ class ScopeState:
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
         content |= shares_to_json(data.shares)
+        if data.listening:
+            content["listening"] = sorted(data.listening)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
 
@@ -563,8 +636,18 @@ def _parse_state(content: Any) -> _StateData:
         raise ValueError("paused is not a table of times")
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
-    shared = read_shares(content)
-    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas, shared)
+    listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
+    return _StateData(
+        fingerprint,
+        lost,
+        off,
+        paused,
+        opted_out,
+        aliases,
+        personas,
+        listening,
+        shares=read_shares(content),
+    )
 
 
 def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:
@@ -584,11 +667,9 @@ def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
     return frozenset(hashes)
 
 
-def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> list[str]:
-    """What stands for a person in this chat, on this platform, and in what the chat was before."""
-    former = [scope.own.room] if scope.own else []
-    rooms = [scope.room, scope.platform, *former, scope.tags[1].partition(":")[2]]
-    return [hasher.digest(f"person:{room}", person_id) for room in rooms]
+def _people_keys(hasher: Hasher, names: Collection[str], person_id: str) -> set[str]:
+    """What stands for a person in these chats, or on these platforms."""
+    return {hasher.digest(f"person:{name}", person_id) for name in names}
 
 
 def write_private(path: Path, text: str) -> None:

@@ -157,7 +157,7 @@ class Sharing:
         self.withdraw(scope)
 
         def is_over(one: Share) -> bool:
-            return one == share if share else one.room == scope.room
+            return one == share if share else one.room in scope.rooms
 
         return await asyncio.to_thread(self._state.end_shares, is_over)
 

@@ -65,6 +65,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "新对话开始时，把之前的话送去保存",
         "Has sent what was said before a new conversation",
     ),
+    "about_listening": (
+        "在开了旁听的群里记下没有叫机器人的话",
+        "Hears what is said in groups that listen, without calling the bot",
+    ),
+    "about_withdrawn": ("忘掉被撤回的消息", "Forgets messages that were withdrawn"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",
@@ -622,6 +627,177 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "查不到 Hindsight 的数字：{reason}",
         "No figures from Hindsight: {reason}",
     ),
+    # What the server has failed on.
+    "status_failed": (
+        "Hindsight 没能提取：本聊天 {here} 批，所有聊天共 {number} 批。最近的原因：{reason}",
+        "Hindsight failed to extract: {here} windows of this chat, {number} of all chats. Latest "
+        "reason: {reason}",
+    ),
+    "status_failed_facts": (
+        "Hindsight 没能归纳 {facts} 条事实（整个 bank）。",
+        "Hindsight failed to conclude from {facts} facts (whole bank).",
+    ),
+    "status_failed_retry": (
+        "原因排除后，管理员可用 /hindsight retry 让它重试。",
+        "Once the cause is mended, an admin can have it tried again with /hindsight retry.",
+    ),
+    "retried_there": (
+        "Hindsight 没能提取的：让它重试 {again} 批，重新发送 {resent} 批。",
+        "What Hindsight failed to extract: {again} windows are tried again there, {resent} are "
+        "sent again.",
+    ),
+    "retried_facts": (
+        "没能归纳的 {facts} 条事实会重新归纳。",
+        "{facts} facts that it failed to conclude from are gone through again.",
+    ),
+    "retried_left": (
+        "另有 {number} 批不能重试：不是这个机器人的，或者这个 Key 读不到内容。",
+        "{number} more cannot be tried again: they are not this bot's, or the key may not read "
+        "them.",
+    ),
+    "retry_failed": (
+        "Hindsight 没能提取的内容现在不能重试：{reason}",
+        "What Hindsight failed to extract cannot be tried again now: {reason}",
+    ),
+    # Retention.
+    "status_expired": (
+        "保留 {days} 天：启动以来到期删除 {documents} 份聊天记录",
+        "Kept for {days} days: {documents} documents expired since the start",
+    ),
+    "status_expiry_stopped": ("到期删除没有进行：{reason}", "Nothing expires: {reason}"),
+    "expiry_needs_newer": (
+        "需要 Hindsight 1.0 或更新。",
+        "it needs Hindsight 1.0 or later.",
+    ),
+    "expiry_unknown": ("Hindsight 没有给出版本。", "Hindsight does not tell its version."),
+    "expiry_clock": (
+        "本机和服务器的时间相差太多，请先校准。",
+        "this machine's time and the server's differ too much. Set them right.",
+    ),
+    "worker_retention": ("到期删除", "letting expire"),
+    # What it costs.
+    "stats_injected": (
+        "每轮放入请求：约 {tokens} token",
+        "Put into a request: about {tokens} tokens a turn",
+    ),
+    "stats_saved": (
+        "几轮一起保存，少提取 {calls} 次（累计）",
+        "Turns stored together saved {calls} extractions in all",
+    ),
+    "stats_model": (
+        "Hindsight 的模型（最近一天，整个 bank）：调用 {calls} 次，失败 {errors} 次，"
+        "输入 {input} token，输出 {output} token",
+        "Hindsight's model (last day, whole bank): {calls} calls, {errors} failed, {input} tokens "
+        "in, {output} out",
+    ),
+    # The self-test.
+    "help_selftest": ("自检；full 会真的存取一次", "test itself; full stores and recalls"),
+    "arg_selftest": ("[full]", "[full]"),
+    "working_selftest": (
+        "正在自检，可能要一两分钟，请稍候……",
+        "Testing, which may take a minute or two…",
+    ),
+    "self_test_usage": (
+        "用法：/hindsight selftest（只看，免费），或 /hindsight selftest full（真的存取一次）。",
+        "Usage: /hindsight selftest (looks only, free), or /hindsight selftest full (stores and "
+        "recalls).",
+    ),
+    "self_test_title": ("自检：", "Self-test:"),
+    "self_test_more": (
+        "要真的存取一次（会用到 Hindsight 的模型）：/hindsight selftest full",
+        "To store and recall for real (uses Hindsight's model): /hindsight selftest full",
+    ),
+    "self_test_tags": ("标签", "Tags"),
+    "self_test_settings": ("bank 的设置", "Settings of the bank"),
+    "self_test_skew": ("时钟", "Clock"),
+    "self_test_extraction": ("提取", "Extraction"),
+    "self_test_chats": (
+        "bank 里有 {documents} 份内容，{chats} 个聊天的标签完好。",
+        "The bank holds {documents} documents; the tags of {chats} chats are in order.",
+    ),
+    "self_test_untagged": (
+        "有 {number} 条内容没有标签。",
+        "{number} items have no tags.",
+    ),
+    "self_test_untagged_advice": (
+        "不是本插件存的，本插件也不会召回它们。请给机器人单独用一个 bank，"
+        "或在 Hindsight 控制台删除它们。",
+        "They are not of this plugin, which never recalls them. Give the bot a bank of its own, or "
+        "delete them in Hindsight's console.",
+    ),
+    "self_test_foreign": (
+        "有 {number} 条内容的标签不是本插件的。",
+        "{number} items carry tags that are not of this plugin.",
+    ),
+    "self_test_foreign_advice": (
+        "别的程序也在用这个 bank：互相看不到内容，但一起计费。请给机器人单独用一个 bank。",
+        "Something else uses this bank too: neither sees the other's, but figures and costs are "
+        "shared. Give the bot a bank of its own.",
+    ),
+    "self_test_settings_good": ("bank 的设置适合聊天。", "The bank's settings suit chats."),
+    "self_test_settings_other": (
+        "bank 的这些设置不适合聊天：{list}",
+        "These settings of the bank do not suit chats: {list}",
+    ),
+    "self_test_settings_advice": (
+        "用 /hindsight setup 查看并修改。",
+        "See and change them with /hindsight setup.",
+    ),
+    "self_test_skew_unknown": (
+        "时钟：服务器没有给出时间。",
+        "Clock: the server does not tell its time.",
+    ),
+    "self_test_skew_found": (
+        "时钟：服务器比本机快 {seconds} 秒。",
+        "Clock: the server is {seconds} s ahead of this machine.",
+    ),
+    "self_test_skew_advice": (
+        "请校准时间：“昨天”“上周”会算错，到期的记忆也不会删除。",
+        "Set the time right: days such as yesterday are taken for others, and nothing expires.",
+    ),
+    "self_test_extraction_good": ("提取：没有失败的。", "Extraction: nothing has failed."),
+    "self_test_extraction_failed": (
+        "提取：{number} 批失败，{facts} 条事实没能归纳。",
+        "Extraction: {number} windows failed, and {facts} facts were not concluded from.",
+    ),
+    "self_test_private": (
+        "灯塔 {word} 的看守人最喜欢在早上喝薄荷茶",
+        "The keeper of lighthouse {word} likes peppermint tea best in the morning",
+    ),
+    "self_test_group": (
+        "驿站 {word} 的信差养了一只会看门的灰鹅",
+        "The courier of post house {word} keeps a grey goose that guards the door",
+    ),
+    "self_test_stored": ("在两个虚构的聊天里各存一句", "One sentence stored in each made-up chat"),
+    "self_test_own": ("各自能召回自己的那句", "Each recalls its own"),
+    "self_test_apart": ("都召回不到对方的那句", "Neither recalls the other's"),
+    "self_test_gone": ("删除后再也找不到", "Deleted, and not found any more"),
+    "self_test_cost": (
+        "花费：{chars} 个字符，{seconds} 秒。",
+        "Cost: {chars} characters, {seconds} s.",
+    ),
+    "self_test_cost_model": (
+        "服务器统计：模型调用 {calls} 次，{tokens} token（含同时的其他聊天，不含稍后的归纳）。",
+        "As the server counts (other chats meanwhile included, later conclusions not): {calls} "
+        "model calls, {tokens} tokens.",
+    ),
+    # Correcting.
+    "help_correct": ("更正一条记忆", "correct one memory"),
+    "arg_correct": ("<序号> <正确的内容>", "<number> <text>"),
+    "correct_usage": (
+        "更正哪一条？先用 /hindsight list 看序号，再用 /hindsight correct <序号> <正确的内容>",
+        "Correct which? See the numbers with /hindsight list, then /hindsight correct <number> "
+        "<text>",
+    ),
+    "correct_lines": (
+        "这条记忆来自下面几行，要更正哪一行？例如第 2 行："
+        "/hindsight correct {number}:2 <正确的内容>；更正第 1 行并忘掉其余的："
+        "/hindsight correct {number}:all <正确的内容>",
+        "This memory stands on the lines below. Which one? The second, for example: /hindsight "
+        "correct {number}:2 <text>; the first one, and forget the others: /hindsight correct "
+        "{number}:all <text>",
+    ),
+    "corrected": ("已更正，旧的说法和由它得出的记忆已忘掉：", "Corrected; the old words are gone:"),
     "tool_nothing": ("没有相关的记忆。", "Nothing relevant is remembered."),
     "tool_remembered": ("已记住。", "Remembered."),
     "status_title": ("Hindsight 长期记忆 {version}", "Hindsight memory {version}"),
@@ -663,6 +839,59 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
     ),
+    # Listening in groups.
+    "listen_on": (
+        "从现在起，本群里没有叫我的话我也会记住。\n"
+        "存什么：群里说的话，带名字、编号和时间，满 30 行或安静 10 分钟后一起保存；"
+        "图片和语音只记“有一张图”“有一段语音”；命令、其他机器人和一个字的话不记。\n"
+        "谁看得到：本群的人问我时可能听到，机器人的管理员看得到；别的群和私聊都看不到。\n"
+        "不想被记：发 /hindsight optout，你的话就完全不记；"
+        "发 /hindsight forgetme，已经记下的你的话也会删掉。撤回的消息会一起忘掉。\n"
+        "群主和管理员随时可以发 /hindsight listen off 关掉。",
+        "From now on I remember what is said in this group even when I am not called.\n"
+        "What is stored: what people say, with name, number and time, in batches of 30 lines or "
+        "after 10 minutes of quiet; of a picture or a voice message only that there was one; no "
+        "commands, no other bots, nothing of one character.\n"
+        "Who can see it: members of this group may hear it from me, and the bot's admins can see "
+        "it; no other group and no private chat can.\n"
+        "If you do not want that: send /hindsight optout and nothing you say is kept; send "
+        "/hindsight forgetme and what was kept of you is deleted. Withdrawn messages are "
+        "forgotten, too.\n"
+        "The group's owner and administrators can end it any time with /hindsight listen off.",
+    ),
+    "listen_is_on": (
+        "本群已经在旁听了。关掉用 /hindsight listen off。",
+        "I am listening in this group already; /hindsight listen off ends it.",
+    ),
+    "listen_off": (
+        "不再旁听：从现在起只记住跟我说的话。已经记下的还在，"
+        "可以用 /hindsight forget、forgetme 或 wipe 删除。",
+        "No longer listening: from now on only what is said to me is remembered. What was stored "
+        "stays; /hindsight forget, forgetme or wipe delete it.",
+    ),
+    "listen_groups_only": (
+        "旁听只能在群里用；私聊里的话本来就都是跟我说的。",
+        "Listening is for groups; in a private chat everything is said to me anyway.",
+    ),
+    "listen_usage": (
+        "旁听现在：{switch}。用法：/hindsight listen on | off",
+        "Listening is {switch}. Usage: /hindsight listen on | off",
+    ),
+    "help_listen": ("在群里也记住没有叫我的话", "in a group, also remember what is not said to me"),
+    "arg_listen": ("on | off", "on | off"),
+    "status_listening": (
+        "旁听开着：没有叫我的话也会记住",
+        "Listening: what is not said to me is remembered, too",
+    ),
+    "stats_heard": (
+        "启动以来旁听到 {lines} 行、{chars} 字符（各群合计）",
+        "Heard in groups that listen since the start: {lines} lines, {chars} characters",
+    ),
+    # Withdrawn messages.
+    "status_withdrawn": (
+        "撤回后忘掉的消息：{number} 条",
+        "Withdrawn messages that were forgotten: {number}",
+    ),
     "status_retry": (
         "被拒绝的内容没有丢：管理员可用 /hindsight retry 重新发送。",
         "What was refused is kept; an admin can send it again with /hindsight retry.",
@@ -687,6 +916,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Work in the background failed and was begun again (see the log): {list}",
     ),
     "worker_delivery": ("保存", "storing"),
+    "worker_failures": ("查看失败", "looking for failures"),
     "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
@@ -888,6 +1118,9 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "用法：/hindsight forgetme，或 /hindsight forgetme all（所有人格）。",
         "Usage: /hindsight forgetme, or /hindsight forgetme all (every persona).",
     ),
+    # Personas with a memory of their own.
+    "persona_default": ("默认", "default"),
+    "persona": ("【人格：{name}】", "[Persona: {name}]"),
     # Sharing one's private chat with a group.
     "block_private": (
         "标着“[私聊]”的来自 {name} 与你的私聊，群里别人看不到：只为回答 {name} 使用，"

@@ -62,6 +62,7 @@ class CommandsCase(BankCase):
         self.importer, self.people = parts.importer, parts.people
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
+        self.failures, self.retention = parts.failures, parts.retention
         self.addAsyncCleanup(self.people.aclose)
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
@@ -146,3 +147,14 @@ class CommandsCase(BankCase):
     async def send(self) -> None:
         """Delivers what may be delivered."""
         await deliver_all(self.delivery, self.bank)
+
+    async def all_erased(self) -> None:
+        """The background has erased all that it was to, and what stays is delivered."""
+        assert self.eraser
+        task = asyncio.create_task(self.eraser.run())
+        async with asyncio.timeout(30):
+            while await self.outbox.erasures():  # noqa: ASYNC110 - no waiting for time
+                await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await self.delivery.flush()

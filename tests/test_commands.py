@@ -15,7 +15,7 @@ import plugin  # noqa: F401
 import test_hindsight_client
 from astrbot_plugin_hindsight_memory import commands as commands_module
 from astrbot_plugin_hindsight_memory import commands_seeing, model_tools
-from astrbot_plugin_hindsight_memory.commands_correcting import CODE_SECONDS
+from astrbot_plugin_hindsight_memory.codes import CODE_SECONDS
 from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
 from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
 from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES
@@ -57,6 +57,7 @@ NAMES = {
     "stats": "统计",
     "remember": "记住",
     "forget": "忘记",
+    "correct": "更正",
     "forgetme": "忘记我",
     "wipe": "清空",
     "optout": "退出",
@@ -68,16 +69,26 @@ NAMES = {
     "unshare": "取消共享",
     "retry": "重试",
     "setup": "优化",
+    "selftest": "自检",
     "import": "导入",
     "rebind": "换绑",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
-OF_ADMINS = ("retry", "setup", "setup apply", "stats json", "rebind", "rebind undo")
+OF_ADMINS = (
+    "retry",
+    "setup",
+    "setup apply",
+    "selftest",
+    "selftest full",
+    "stats json",
+    "rebind",
+    "rebind undo",
+)
 WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile", "share")
 """What needs a memory that is switched on; the rest works on what is stored."""
-LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats")
-OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind"}
+LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats", "correct 1 茶")
+OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind", "selftest"}
 UNDONE = Removed(is_done=False)
 OF_PERSONS = ("forgetme", "optout", "optout all", "optin", "share", "unshare")
 WITH_MEMORY = (
@@ -138,7 +149,7 @@ class HelpTest(CommandsCase):
     async def test_nothing_is_asked_of_the_server(self) -> None:
         for words in ("", "help", "nonsense", "on", "off", "pause", "on", "recall ?!", "ask ?!"):
             await self.ask(words)
-        for words in ("remember", "forget", "forget 1", "optout here", "why", "wipe", "retry"):
+        for words in ("remember", "forget", "forget 1", "optout here", "why", "wipe", "correct"):
             await self.ask(words, is_admin=True)
         self.assertEqual(self.bank.requests, [])
 

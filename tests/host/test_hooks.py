@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,10 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 import plugin  # noqa: E402, F401
 import shapes  # noqa: E402
 from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.pipeline.context_utils import call_event_hook  # noqa: E402
 from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
-from astrbot.core.star.star_handler import star_handlers_registry  # noqa: E402
+from astrbot.core.star.star import star_map  # noqa: E402
+from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
 from astrbot_plugin_hindsight_memory import main  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
@@ -70,7 +73,15 @@ class HooksCase(BankCase):
             (main, "assemble", self.assemble),
         ):
             self.enterContext(mock.patch.object(target, name, value))
+        self.addCleanup(self.drop_bridge)
         self.plugin = await self.start()
+
+    @staticmethod
+    def drop_bridge() -> None:
+        """The last instance of a test is followed by none, and the loop ends at once."""
+        for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+            star_handlers_registry.remove(hook)
+        star_map.pop(main.BRIDGE, None)
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
         outbox = Outbox(self.folder, every_n_turns=1)
@@ -445,6 +456,38 @@ class ReloadTest(HooksCase):
         await self.done(event)
         self.assertIn(ANSWER, "".join(await self.stored()))
 
+    async def test_turn_that_falls_into_the_reload_as_a_whole(self) -> None:
+        """AstrBot has dropped the old hooks, and not yet loaded the new ones."""
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        event, run = await self.event(), run_of(answered())
+        response = LLMResponse(role="assistant", completion_text=ANSWER)
+        request = ProviderRequest(prompt="…")
+        self.plugin._handover.await_successor = mock.AsyncMock(return_value=None)
+        with mock.patch.dict(star_map):
+            del star_map[main.__name__]
+            await call_event_hook(event, EventType.OnWaitingLLMRequestEvent)
+            await call_event_hook(event, EventType.OnLLMRequestEvent, request)
+            await call_event_hook(event, EventType.OnAgentBeginEvent, run)
+            await call_event_hook(event, EventType.OnAgentDoneEvent, run, response)
+        await self.start()
+        await self.current._parts.delivery.step()
+        self.assertIn(ANSWER, "".join(await self.stored()))
+        await until(lambda: main.BRIDGE not in star_map)
+        bridge = star_handlers_registry.get_handlers_by_module_name(main.BRIDGE)
+        self.assertEqual(bridge, [])
+
+    async def test_registered_instance_alone_is_called(self) -> None:
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        with mock.patch.object(star_map[main.__name__], "star_cls", self.plugin):
+            event = await self.event()
+            for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+                await hook.handler(event, None, None)
+        self.assertIsNone(event.get_extra(main.TURN_EXTRA))
+        await self.start()
+        await until(lambda: main.BRIDGE not in star_map)
+
     async def test_message_while_the_old_instance_ends(self) -> None:
         """It is still answered with memory, at once."""
         self.bank.gate.clear()
@@ -577,3 +620,81 @@ class PersonTest(HooksCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class PersonaTest(HooksCase):
+    """Each persona with a memory of its own, and the persona is known for sure only late."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.persona = "猫娘"
+        manager, conversations = self.context.persona_manager, self.context.conversation_manager
+        manager.personas_v3 = [{"name": name} for name in ("default", "猫娘", "管家")]
+        manager.get_default_persona_v3 = mock.AsyncMock(return_value={"name": "default"})
+        manager.resolve_selected_persona = mock.AsyncMock(
+            side_effect=lambda **_: (self.persona, None, None, False)
+        )
+        conversations.get_curr_conversation_id = mock.AsyncMock(return_value=None)
+        await self.plugin.terminate()
+        self.plugin = await self.start(separate_personas=True)
+
+    async def told(self, persona: str, text: str) -> Any:
+        """Something that a persona remembers."""
+        self.persona = persona
+        event = await self.event(text=text)
+        await self.whole(event)
+        await self.stored()
+        return event
+
+    async def test_what_one_is_told_another_does_not_know(self) -> None:
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for persona, knows in (("猫娘", True), ("管家", False), ("default", False)):
+            self.persona = persona
+            block = await self.whole(await self.event(text="我最喜欢的饮料是什么来着"))
+            self.assertEqual("冰美式" in block, knows, persona)
+
+    async def test_another_persona_than_recalled_for(self) -> None:
+        """The model is asked as the butler, after the recall has begun for the cat girl."""
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for trace in (True, False):
+            event = await self.event(text="我最喜欢的饮料是什么来着")
+            self.persona = "猫娘"
+            await self.begin(event)
+            if trace:
+                event.set_extra("_trace_persona_id", "管家")
+            else:
+                self.persona = "管家"
+            self.assertNotIn("冰美式", await self.request(event))
+            self.persona = "猫娘"  # switched while the model is at it: the answer is the butler's
+            await self.done(event)
+            await self.stored()
+            butler = self.plugin._parts.bindings.scope(main.origin_of(event), "管家")
+            self.assertIn("什么来着", "".join(self.bank.texts(butler)))
+
+    async def test_not_asked_where_the_setting_is_off(self) -> None:
+        await self.plugin.terminate()
+        self.plugin = await self.start()
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        self.context.persona_manager.resolve_selected_persona.assert_not_called()
+        self.assertIn("冰美式", await self.whole(await self.event(text="我最喜欢的饮料是什么")))
+
+
+class ReboundMeanwhileTest(HooksCase):
+    async def test_turn_that_was_under_way_belongs_to_the_memory_it_was_bound_to(self) -> None:
+        event = await self.event()
+        older = self.scope(event)
+        bot_id = event.unified_msg_origin.partition(":")[0]
+        bindings = self.plugin._parts.bindings
+        bindings.bind_bot("another", bot_id)
+        self.assertIs(self.scope(event), Skip.REBOUND)
+        bindings.unbind(main.origin_of(event))
+        await self.begin(event)
+        bindings.bind_bot(bot_id, "older")
+        bound = self.scope(event)
+        self.assertNotEqual(bound.chat, older.chat)
+        self.bank.store(bound, "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        self.assertIn("绿茶", await self.request(event))
+        await self.done(event)
+        await self.stored()
+        self.assertEqual(self.bank.texts(older), [])
+        self.assertEqual(len(self.bank.texts(bound)), 2)
