@@ -136,10 +136,8 @@ def likeness(event: Any, chat: str) -> Hashable:
     if event.get_platform_name() != "aiocqhttp" or not isinstance(raw, dict):
         return None
     parts = raw.get("message")
-    if isinstance(parts, list):
-        shown = tuple((str(one.get("type")), *_words_in(one.get("data"))) for one in parts)
-    else:
-        shown = (str(parts),)
+    parts = parts if isinstance(parts, list) else [{"data": {"text": parts}}]
+    shown = tuple((str(one.get("type")), *_words_in(one.get("data"))) for one in parts)
     return chat, str(event.get_sender_id()), raw.get("time"), shown
 
 

@@ -15,7 +15,7 @@ from logging import Logger
 from .archive import Archive
 from .clock import Clock
 from .delivery import Delivery
-from .hindsight_bank import RETAIN
+from .hindsight_bank import CONSOLIDATION, RETAIN
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -49,10 +49,12 @@ class Failures:
     Attributes:
         retains: Retains of chats that failed for good, newest first.
         facts: Facts of the whole bank that concluding failed for.
+        reason: Why that failed, the key of a sentence, or empty.
     """
 
     retains: tuple[Operation, ...] = ()
     facts: int = 0
+    reason: str = ""
 
     def of(self, scope: Scope) -> tuple[Operation, ...]:
         """Those of one chat."""
@@ -156,11 +158,11 @@ class FailureWatch:
         retains = [one for one in failed if _OWN_ID.fullmatch(one.document_id)]
         self._stale = await self._stored(retains[:MAX_STALE])
         retains = [one for one in retains if one not in self._stale]
-        facts = (await self._client.stats(refresh=True)).failed_consolidation
         if len(retains) > len(self.found.retains):
             reason = Texts("en")(retains[0].failure or "extraction_failed")
             self._logger.warning("Hindsight has failed on %d windows: %s", len(retains), reason)
-        self.found = Failures(tuple(retains), facts)
+        facts, reason = await self._unconcluded()
+        self.found = Failures(tuple(retains), facts, reason)
         return self.found
 
     async def retry(self) -> Retried:
@@ -174,20 +176,33 @@ class FailureWatch:
             done = Retried()
             for one in found.retains:
                 done = await self._retry(one, done)
-            if found.facts and (facts := await self._client.recover_consolidation()):
+            if found.facts:
+                await self._client.recover_consolidation()
                 await self._client.consolidate()
-                done = replace(done, facts=facts)
-            return done
+            return replace(done, facts=found.facts)
         finally:
             self._checked_at = None
             self._delivery.wake()
+
+    async def _unconcluded(self) -> tuple[int, str]:
+        """How many facts concluding failed for, and why.
+
+        Some are given up one by one. Where the whole work failed, as with a key that is refused,
+        all stay as they were, and nothing is begun again before the next retain.
+        """
+        stats = await self._client.stats(refresh=True)
+        latest = await self._client.operations(kind=CONSOLIDATION, most=1)
+        if latest and latest[0].status == _FAILED and stats.pending_consolidation:
+            facts = stats.failed_consolidation + stats.pending_consolidation
+            return facts, latest[0].failure
+        return stats.failed_consolidation, ""
 
     def _is_due(self) -> bool:
         if self._checked_at is None:
             return True
         now, sent_at = self._clock.monotonic(), self._delivery.state.last_sent_at
         is_watched = sent_at is not None and now - sent_at < WATCH_SECONDS
-        return now - self._checked_at >= CHECK_SECONDS and (is_watched or bool(self.found.retains))
+        return now - self._checked_at >= CHECK_SECONDS and (is_watched or self.found != Failures())
 
     async def _retry(self, operation: Operation, done: Retried) -> Retried:
         owned = await self._owned(operation)

@@ -42,6 +42,10 @@ RETAIN = "retain"
 """The kind of operation that writes a document; its parent would count it twice."""
 
 
+CONSOLIDATION = "consolidation"
+"""The kind that concludes from what is new."""
+
+
 class HindsightBank(HindsightConnection):
     """A bank as a whole: its state, its settings, its queue, its figures."""
 

@@ -291,7 +291,8 @@ class Status:
             reason = texts(newest.failure or "extraction_failed")
             yield texts("status_failed", here=len(here), number=len(found.retains), reason=reason)
         if found.facts:
-            yield texts("status_failed_facts", facts=found.facts)
+            facts = texts("status_failed_facts", facts=found.facts)
+            yield " ".join([facts, texts(found.reason)]) if found.reason else facts
         if found.retains or found.facts:
             yield texts("status_failed_retry")
 

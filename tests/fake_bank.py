@@ -34,7 +34,7 @@ class FakeBank(FakeServer):
         secretive: Records do not tell what they hold.
         retries: Failed operations may be tried again.
         used: Model calls and their tokens; None where nobody counts.
-        unconcluded: How many facts concluding failed for.
+        unconcluded: How many facts concluding failed for; `unread` are those that wait for it.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
         fault: Answers in the place of everything that `is_faulty` picks.
@@ -53,7 +53,7 @@ class FakeBank(FakeServer):
         self.version = "1.1.0"
         self.secretive = False
         self.retries = True
-        self.unconcluded = 0
+        self.unconcluded = self.unread = 0
         self.used: tuple[int, int] | None = None
         self.config: dict[str, Any] = {}
         self.careless = False
@@ -232,12 +232,13 @@ class FakeBank(FakeServer):
                 "id": key,
                 "document_id": entry["item"]["document_id"],
                 "status": entry["status"],
-                "operation_type": "retain",
+                "operation_type": entry.get("kind", "retain"),
                 "error_message": entry.get("error"),
                 "created_at": entry.get("created_at"),
             }
             for key, entry in known.items()
             if query.get("status") in {None, entry["status"]}
+            and query.get("type") in {None, entry.get("kind", "retain")}
         ]
         return reply(content={"operations": rows[offset : offset + PAGE]})
 
@@ -270,7 +271,8 @@ class FakeBank(FakeServer):
         return reply(content={"buckets": [bucket]})
 
     def _get_stats(self, request: httpx.Request, rest: str) -> Answer:
-        return reply(content={"failed_consolidation": self.unconcluded})
+        figures = {"failed_consolidation": self.unconcluded, "pending_consolidation": self.unread}
+        return reply(content=figures)
 
     def _post_consolidation(self, request: httpx.Request, rest: str) -> Answer:
         number, self.unconcluded = self.unconcluded, 0

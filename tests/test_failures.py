@@ -65,6 +65,24 @@ class SeenTest(FailuresCase):
         await self.watch().check()
         self.assertIn(Texts("zh")("status_failed_facts", facts=3), await self.ask("status"))
 
+    async def test_status_tells_of_concluding_that_failed_as_a_whole(self) -> None:
+        texts = Texts("zh")
+        item = {"document_id": None}
+        failed = {"status": "failed", "kind": "consolidation", "error": "Error code: 401 - x"}
+        self.bank.records = {"c": failed | {"item": item}}
+        await self.watch().check()
+        self.assertNotIn("没能归纳", await self.ask("status"))  # nothing waits for it any more
+        self.bank.unread = 4
+        await self.watch().check()
+        said = f"{texts('status_failed_facts', facts=4)} {texts('model_refused')}"
+        self.assertIn(said, await self.ask("status"))
+        self.assertIn(texts("retried_facts", facts=4), await self.ask("retry", is_admin=True))
+        self.assertIn("consolidate", self.bank.asked("POST"))
+        later = {"d": failed | {"item": item, "status": "completed"}}
+        self.bank.records = later | self.bank.records
+        await self.watch().check()
+        self.assertNotIn("没能归纳", await self.ask("status"))
+
     async def test_nothing_failed(self) -> None:
         await self.watch().check()
         self.assertNotIn("没能", await self.ask("status"))
@@ -83,9 +101,11 @@ class SeenTest(FailuresCase):
         self.assertEqual(self.bank.asked("GET", "operations"), [])
 
     async def test_checked_at_the_start_and_after_deliveries_only(self) -> None:
-        gate = asyncio.Semaphore(0)
+        gate, naps = asyncio.Semaphore(0), 0
 
         async def sleeper(seconds: float) -> None:
+            nonlocal naps
+            naps += 1
             await gate.acquire()
             self.clock.now += seconds
 
@@ -94,21 +114,26 @@ class SeenTest(FailuresCase):
         self.addCleanup(task.cancel)
 
         def checks() -> int:
-            return len(self.bank.asked("GET", "operations"))
+            return len(self.bank.asked("GET", "stats"))
 
         async def minutes(number: int) -> None:
             for _ in range(number):
+                before = naps
                 gate.release()
-                await until(gate.locked)
-                await asyncio.sleep(0.01)
+                await until(lambda before=before: naps > before)
 
-        await until(lambda: checks() == 1)
+        await until(lambda: naps)
+        self.assertEqual(checks(), 1)
         await minutes(10)
         self.assertEqual(checks(), 1)
         await self.failed(TEA)
-        await minutes(int(CHECK_SECONDS / 60) + 1)
-        await until(lambda: self.watch().found.retains)
-        self.assertLessEqual(checks(), 8)
+        await minutes(1)
+        self.assertEqual(checks(), 2)
+        self.assertEqual(len(self.watch().found.retains), 1)
+        await minutes(int(CHECK_SECONDS / 60) - 1)
+        self.assertEqual(checks(), 2)
+        await minutes(1)
+        self.assertEqual(checks(), 3)
 
     async def test_logged_once_without_the_servers_words(self) -> None:
         records = LogRecords()

@@ -90,7 +90,7 @@ class ListeningCase(ErasureCase):
         message = await self.read(heard)
         await self.memory.remember([message], answer, when + timedelta(seconds=seconds))
 
-    async def say(self, *texts: str, **changes: Any) -> None:  # type: ignore[override]
+    async def say(self, *texts: str, **changes: Any) -> None:
         for words in texts:
             self.hear(self.event(words, **changes))
         await self.listening.flush()
@@ -506,7 +506,7 @@ class RunTest(ListeningCase):
         self.assertEqual(await self.words(), [])
         go_on.set()
         async with asyncio.timeout(30):
-            while len(await self.words()) < 2:
+            while len(await self.words()) < 2:  # noqa: ASYNC110 - no waiting for time
                 await asyncio.sleep(0)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -44,7 +44,7 @@ class StatusTest(CommandsCase):
         self.assertEqual(
             answer.split("\n"),
             [
-                "Hindsight memory v0.1.0",
+                f"Hindsight memory {VERSION}",
                 "Settings: complete (bank: bot)",
                 "Connection: fine, 0 ms, Hindsight 1.1.0",
                 "This chat: private, memory on",

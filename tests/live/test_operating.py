@@ -38,7 +38,8 @@ class OperatingTest(StackTest):
         return str(answer)
 
     async def failed_retains(self) -> list[Json]:
-        found = await self.bank.request("GET", "/operations", params={"status": "failed"})
+        wanted = {"status": "failed", "type": "retain"}
+        found = await self.bank.request("GET", "/operations", params=wanted)
         operations: list[Json] = found.json()["operations"]
         return operations
 
