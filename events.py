@@ -197,6 +197,7 @@ class EventReader:
         wake_prefix: What a message begins with for the model to be asked; no word of the person.
         privacy: What is taken out of texts.
         opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
+        quotes_bot: What the bot has said may be stored where somebody quotes it.
     """
 
     def __init__(
@@ -210,7 +211,9 @@ class EventReader:
         wake_prefix: str = "",
         privacy: PrivacySettings,
         opted_out: Callable[[str], bool],
+        quotes_bot: bool = True,
     ) -> None:
+        self._quotes_bot = quotes_bot
         self._event = event
         self._scope = scope
         self._roster = roster
@@ -359,6 +362,8 @@ class EventReader:
             return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
         words = self._cleaner.clean(_reply_text(reply), within=True)
         text = " ".join([*self._marks(reply.chain or ()), words]).strip()
+        if not self._quotes_bot and person_id in {"", self._self_id}:
+            text = "…" if text else ""
         if not person_id and not text:
             return self._texts("mark_reply_lost")
         who = self._speaker(person_id, reply.sender_nickname)

@@ -666,6 +666,8 @@ class HindsightMemory(Star):
             wake_prefix=self._provider_prefix(event),
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
+            # Its answers in such a group are not stored, and so they are not by this way either.
+            quotes_bot=not self._parts.sharing.is_shared_in(scope),
         )
 
     def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:

@@ -81,6 +81,7 @@ class Sharing:
         self._clock = clock
         self._offers: Recent[str, _Offer] = Recent()
         self._names: Recent[str, str] = Recent()
+        self._groups: set[str] = set()
 
     def offer(self, scope: Scope, person_id: str) -> str:
         """Makes a code for a private chat, in the place of the one before."""
@@ -126,8 +127,14 @@ class Sharing:
         share = self._state.shares.get(person)
         if share is None or not self._is_allowed(share):
             return None
+        self._groups.add(scope.room)
         private = self._hasher.persona(_memory(share), scope.persona)
         return Shared(person, share, private)
+
+    def is_shared_in(self, scope: Scope) -> bool:
+        """Whether anybody lets a private chat be read in a group, or has since the start."""
+        groups = {share.group for share in self._state.shares.values()}
+        return scope.room in self._groups or scope.room in groups
 
     def is_shared(self, shared: Shared) -> bool:
         """Whether that is so still."""

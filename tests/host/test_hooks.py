@@ -350,6 +350,31 @@ class SharingTest(HooksCase):
                 self.assertNotIn("五月八日", await self.whole(await self.event()))
         self.assertIn("五月八日", await self.whole(await self.event()))
 
+    async def quoting(self) -> str:
+        """What would be stored where somebody quotes the bot's answer."""
+        before = shapes._onebot_call
+
+        async def call(action: str, **params: Any) -> Any:
+            if action != "get_msg":
+                return await before(action, **params)
+            return shapes._onebot_message(Said(shapes.BOT, "机器人", text=ANSWER), "group")
+
+        make = shapes.onebot("group", before=[{"type": "reply", "data": {"id": "1"}}])
+        with mock.patch.object(shapes, "_onebot_call", call):
+            event = await make(HOST, BEN)
+        message = self.plugin._reader(event, self.scope(event)).message(self.clock.local())
+        self.assertIn("引用", message.stored)
+        return str(message.stored)
+
+    async def test_answer_that_somebody_quotes(self) -> None:
+        """It would be stored with their words."""
+        self.assertIn(ANSWER, await self.quoting())
+        await self.share()
+        self.assertNotIn(ANSWER, await self.quoting())
+        await self.whole(await self.event())
+        await self.command("unshare")
+        self.assertNotIn(ANSWER, await self.quoting())
+
     async def test_tool_of_the_model(self) -> None:
         self.plugin = await self.start(tools={"remember": True})
         await self.share()
