@@ -20,6 +20,7 @@ from .commands_listening import ListeningSwitch
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
+from .commands_sharing import SharingCommands
 from .commands_switching import Switching
 from .commands_testing import Testing
 from .costs import Costs
@@ -40,6 +41,7 @@ from .retention import Retention
 from .scope import ScopeState
 from .selftest import SelfTest
 from .settings import Settings
+from .sharing import Sharing
 from .status import Status
 from .texts import Texts
 from .workers import Work as Job
@@ -53,6 +55,7 @@ class Parts:
     Attributes:
         state: Salt and switches.
         bindings: Finds the memory of each message.
+        sharing: Which private chats are read in groups.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -71,6 +74,7 @@ class Parts:
 
     state: ScopeState
     bindings: Bindings
+    sharing: Sharing
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -173,6 +177,8 @@ def assemble(
         if stored
         else None
     )
+    bindings = Bindings(state, clock)
+    sharing = Sharing(state, bindings, settings, clock)
     memory = ChatMemory(
         settings,
         state,
@@ -181,6 +187,7 @@ def assemble(
         clock=clock,
         logger=logger,
         read_profile=archive.profile if archive else None,
+        sharing=sharing,
     )
     failures = _failures(stored, state, outbox, delivery, clock, logger)
     retention = None
@@ -206,7 +213,7 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     costs = Costs(client, memory, outbox)
-    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    people = People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
@@ -221,12 +228,14 @@ def assemble(
             clock,
             bindings,
             people,
+            sharing,
             members_may_manage=may_manage,
             separate_personas=settings.separate_personas,
         ),
-        Switching(memory, state, bindings, outbox, clock),
+        Switching(memory, state, bindings, outbox, clock, sharing),
         ListeningSwitch(memory, state, status),
         Exporting(memory, folder),
+        SharingCommands(sharing, state),
         Operating(delivery, failures),
         Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
@@ -258,6 +267,7 @@ def assemble(
     return Parts(
         state,
         bindings,
+        sharing,
         client,
         stored,
         outbox,

@@ -19,6 +19,7 @@ from .memory import ChatMemory
 from .numbered import LIST_CHARS, NumberedLists
 from .people import People
 from .scope import Scope, ScopeState
+from .sharing import Sharing
 from .transcript import Line
 
 MAX_REMEMBERED = 5
@@ -36,6 +37,7 @@ class Correcting:
         clock: The time.
         bindings: Knows all memories of a chat.
         people: Knows everybody's pseudonyms.
+        sharing: Ends with the memory of a private chat.
         members_may_manage: A setting.
         separate_personas: A setting.
     """
@@ -49,6 +51,7 @@ class Correcting:
         clock: Clock,
         bindings: Bindings,
         people: People,
+        sharing: Sharing,
         *,
         members_may_manage: bool,
         separate_personas: bool,
@@ -59,6 +62,7 @@ class Correcting:
         self._lists = lists
         self._bindings = bindings
         self._people = people
+        self._sharing = sharing
         self._separate_personas = separate_personas
         self._forgetting = Forgetting(
             memory, lists, self._pseudonyms, members_may_manage=members_may_manage
@@ -159,6 +163,7 @@ class Correcting:
         plan = tuple(one.chat for one in covered)
         if question := confirm(request, self._forgetme_codes, "forgetme", plan):
             return Free(question)
+        await self._sharing.end(request.scope)
         removed = Removed()
         for scope in covered:
             for pseudonym in await self._pseudonyms(request, scope):
@@ -196,6 +201,7 @@ class Correcting:
         plan = tuple(one.chat for one in covered)
         if question := confirm(request, self._wipe_codes, "wipe", plan):
             return Free(question)
+        await self._sharing.end(request.scope)
         removed = await self._wiped(request, covered)
         said = [request.texts("wiped")] if removed.is_done else []
         return "\n".join([*said, *still_to_do(request.texts, removed)])

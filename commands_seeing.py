@@ -13,7 +13,7 @@ from .command_types import ChatRequest, Command, Free, Request, Whole
 from .costs import Costs
 from .entries import one_each, related
 from .hindsight_types import RecalledMemory
-from .memory import ChatMemory
+from .memory import ChatMemory, RecallReport
 from .numbered import NumberedLists
 from .query import build_query
 from .status import Status
@@ -166,13 +166,22 @@ class Seeing:
         lines = [texts("why_query", query=_short(report.query))] if report.query else []
         if report.failure:
             return "\n".join([*lines, texts("why_failed", reason=texts(report.failure))])
+        private = self._private_lines(request, report)
         if not report.memories:
-            return "\n".join([*lines, texts("why_empty")])
+            return "\n".join([*lines, *(private or [texts("why_empty")])])
         lines.append(texts("why_title", number=len(report.memories)))
         lines += self._lists.lines(request.caller, report.memories)
         if report.left_out:
             lines.append(texts("why_left_out", number=report.left_out))
-        return "\n".join([*lines, texts("why_more", number=1)])
+        return "\n".join([*lines, *private, texts("why_more", number=1)])
+
+    def _private_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """What was read of a private chat; without numbers, since it is forgotten there."""
+        private = self._memory.private_lines(report, request.caller.speaker)
+        title = request.texts("why_private", number=len(private))
+        view = self._lists.view(request.caller, private)
+        shown = [f"- {view.shown(memory, BASIS_CHARS)}" for memory in private]
+        return [title, *shown] if private else []
 
     async def _why_number(self, request: ChatRequest) -> str:
         """One memory of a list, whole, and what it stands on."""

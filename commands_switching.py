@@ -18,6 +18,7 @@ from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox
 from .scope import ScopeState
+from .sharing import Sharing
 
 MAX_PAUSE_MINUTES = 7 * 24 * 60
 WAIT_SECONDS = 1.0
@@ -36,6 +37,7 @@ class Switching:
         bindings: Knows all memories of a chat.
         outbox: Notes of which times nothing may be imported later.
         clock: The time.
+        sharing: Ends with the memory of a private chat.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class Switching:
         bindings: Bindings,
         outbox: Outbox,
         clock: Clock,
+        sharing: Sharing,
     ) -> None:
+        self._sharing = sharing
         self._memory = memory
         self._bindings = bindings
         self._state = state
@@ -103,6 +107,7 @@ class Switching:
 
     async def _opt(self, request: ChatRequest, *, out: bool, everywhere: bool) -> None:
         person = request.caller.person_id
+        self._sharing.withdraw(request.scope)
         await asyncio.to_thread(
             self._state.opt, request.scope, person, out=out, everywhere=everywhere
         )
@@ -139,6 +144,7 @@ class Switching:
             words = argument if span and span <= MAX_PAUSE_MINUTES else ""
             key = "off_or_pause" if words else "off_argument"
             return texts(key, words=shorten(neutralise(words), MAX_SHOWN))
+        self._sharing.withdraw(request.scope)
         was_on = not self._state.is_off(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=False)
         if was_on:

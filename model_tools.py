@@ -84,8 +84,19 @@ class ModelTools:
         self._status = status
         self._limit = limit
 
-    async def answer(self, name: ToolName, caller: Caller, text: str) -> str:
-        """What is remembered of this chat for a query; or takes a sentence as the bot's own."""
+    async def answer(
+        self, name: ToolName, caller: Caller, text: str, *, is_private: bool = False
+    ) -> str:
+        """What is remembered of this chat for a query; or takes a sentence as the bot's own.
+
+        Args:
+            name: The tool.
+            caller: Who is answered with it.
+            text: The query or the sentence.
+            is_private: The model knows things that must not be stored in this chat.
+        """
+        if is_private and name == "remember":
+            return caller.texts("tool_private")
         handler = {"recall": self._recall, "remember": self._remember}[name]
         work = self._answer(caller, text, handler)
         return await self._work.start(work, ended=caller.texts("ended"))

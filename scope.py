@@ -21,6 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .aliases import Aliases, Tags, read_lists, unseal
+from .shares import (
+    Share,
+    Shares,
+    changed_chats,
+    read_shares,
+    shares_to_json,
+    shares_without,
+    shares_without_chats,
+)
 
 SALT_FILE = "salt.txt"
 STATE_FILE = "scope_state.json"
@@ -163,6 +172,26 @@ class Scope:
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A private chat that may be read for one message of a group.
+
+    Attributes:
+        person: The hash of the speaker in the group.
+        share: What they have shared.
+        scope: The memory of the private chat.
+    """
+
+    person: str
+    share: Share
+    scope: Scope
+
+    @property
+    def pseudonym(self) -> str:
+        """The speaker's in the private chat, where nobody else has one."""
+        return f"#{self.share.people[0][:SHORT_PSEUDONYM]}"
+
+
 def chat_tags(tags: Collection[str]) -> Tags | None:
     """The four tags of a chat in their order; None where these are not four of that form."""
     found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
@@ -284,6 +313,7 @@ class _StateData:
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
         listening: Groups in which what is said without calling the bot is remembered.
+        shares: Who lets a group's bot read their private chat.
     """
 
     salt_fingerprint: str
@@ -295,6 +325,7 @@ class _StateData:
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listening: frozenset[str] = frozenset()
+    shares: Shares = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -397,7 +428,50 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            self._replace(replace(self._data, aliases=change(self._data.aliases)))
+            data, aliases = self._data, change(self._data.aliases)
+            shares = data.shares
+            if shares and self._hasher:
+                changed = changed_chats(data.aliases, aliases, self._hasher.name)
+                shares = shares_without_chats(shares, changed)
+            self._replace(replace(data, aliases=aliases, shares=shares))
+
+    @property
+    def shares(self) -> Shares:
+        """Who lets a group's bot read their private chat."""
+        return self._data.shares
+
+    def share(self, person: str, share: Share, scope: Scope) -> bool:
+        """Lets a person's private chat be read in a group, on disk first.
+
+        Args:
+            person: The hash of the person in the group.
+            share: What is shared.
+            scope: The private chat.
+
+        Returns:
+            False where the chat was switched off, or the person has opted out, meanwhile.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            if self.is_off(scope) or self.is_any_opted_out(share.people):
+                return False
+            self._replace(replace(self._data, shares={**self._data.shares, person: share}))
+            return True
+
+    def end_shares(self, is_over: Callable[[Share], bool]) -> int:
+        """Ends what is shared; returns how many there were.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            before = self._data.shares
+            after = shares_without(before, is_over)
+            if after is not before:
+                self._replace(replace(self._data, shares=after))
+            return len(before) - len(after)
 
     def personas(self, scope: Scope) -> tuple[str, ...]:
         """Hashes of the personas that were met in a chat, besides the default one."""
@@ -457,8 +531,20 @@ class ScopeState:
             _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         )
 
+    def person_keys(self, scope: Scope, person_id: str) -> tuple[str, ...]:
+        """What stands for a person of a chat where somebody opts out; first, that in this chat."""
+        if self._hasher is None:
+            return ()
+        own = self._hasher.person(scope, person_id)
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        return own, *sorted(keys - {own})
+
+    def is_any_opted_out(self, keys: Collection[str]) -> bool:
+        """Whether one of these stands for somebody who wants to be neither stored nor named."""
+        return not self._data.opted_out.isdisjoint(keys)
+
     def switch(self, scope: Scope, *, on: bool) -> None:
-        """Switches one chat on or off, on disk first.
+        """Switches one chat on or off, on disk first; off, it is shared with no group any more.
 
         Raises:
             OSError: The state could not be written, and nothing has changed.
@@ -466,7 +552,10 @@ class ScopeState:
         with self._writing:
             off = self._data.off - scope.rooms if on else self._data.off | scope.rooms
             paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
-            self._replace(replace(self._data, off=off, paused=paused))
+            shares = shares_without(
+                self._data.shares, lambda share: not on and share.room in scope.rooms
+            )
+            self._replace(replace(self._data, off=off, paused=paused, shares=shares))
 
     @property
     def is_listening(self) -> bool:
@@ -503,6 +592,8 @@ class ScopeState:
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
 
+        Out, a private chat of theirs is shared with no group any more.
+
         Args:
             scope: The chat.
             person_id: The platform's id of the person.
@@ -525,7 +616,10 @@ class ScopeState:
             else:
                 people = self._data.opted_out - here - all_chats
             since = {key: at for key, at in since.items() if key in people}
-            self._replace(replace(self._data, opted_out=people, opted_out_at=since))
+            shares = shares_without(
+                self._data.shares, lambda share: not people.isdisjoint(share.people)
+            )
+            self._replace(replace(self._data, opted_out=people, opted_out_at=since, shares=shares))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -541,6 +635,7 @@ class ScopeState:
         }
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
+        content |= shares_to_json(data.shares)
         if data.listening:
             content["listening"] = sorted(data.listening)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
@@ -559,7 +654,16 @@ def _parse_state(content: Any) -> _StateData:
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
     listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
     return _StateData(
-        fingerprint, lost, off, paused, opted_out, since, aliases, personas, listening
+        fingerprint,
+        lost,
+        off,
+        paused,
+        opted_out,
+        since,
+        aliases,
+        personas,
+        listening,
+        shares=read_shares(content),
     )
 
 

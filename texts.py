@@ -1609,4 +1609,110 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     # Personas with a memory of their own.
     "persona_default": ("默认", "default"),
     "persona": ("【人格：{name}】", "[Persona: {name}]"),
+    # Sharing one's private chat with a group.
+    "block_private": (
+        "标着“[私聊]”的来自 {name} 与你的私聊，群里别人看不到：只为回答 {name} 使用，"
+        "没被问到就不要提起。",
+        'Lines marked "[private]" come from your private chat with {name}; nobody else here can '
+        "see that. Use them only to answer {name}, and do not bring them up unasked.",
+    ),
+    "mark_private": ("[私聊] {text}", "[private] {text}"),
+    "why_private": (
+        "另有 {number} 条来自你的私聊：",
+        "Another {number} come from your private chat:",
+    ),
+    "tool_private": (
+        "这一轮用到了私聊里的记忆，不能存进本群的记忆。",
+        "This turn was given memories of a private chat, so nothing of it is stored here.",
+    ),
+    "help_share": ("让我在群里也能用私聊的记忆", "use my private chat's memory in a group too"),
+    "help_unshare": ("不再在群里用私聊的记忆", "end that"),
+    "arg_share": ("[验证码]", "[code]"),
+    "arg_unshare": ("[序号]", "[number]"),
+    "share_code": (
+        "请在 {minutes} 分钟内，由你本人在群里发送：/hindsight share {code}\n"
+        "之后你在那个群里叫我时，我也会查这里的记忆；群里别人叫我时不会。",
+        "Within {minutes} minutes, send in the group yourself: /hindsight share {code}\n"
+        "When you talk to me there, I will then look into this chat's memory too, and never when "
+        "others do.",
+    ),
+    "share_code_unproven": (
+        "请在 {minutes} 分钟内在群里发送：/hindsight share {code}\n"
+        "之后你在那个群里叫我时，我也会查这里的记忆；群里别人叫我时不会。\n"
+        "注意：本平台不告诉我群里的谁是你，只能凭验证码：谁先发出它，我就当谁是你。不要给别人。",
+        "Within {minutes} minutes, send in the group: /hindsight share {code}\n"
+        "When you talk to me there, I will then look into this chat's memory too, and never when "
+        "others do.\n"
+        "Note: this platform does not tell me who of the group you are. The code alone does: "
+        "whoever sends it first is taken for you. Give it to nobody.",
+    ),
+    "share_seen_by_all": (
+        "我在群里的回答，群里所有人都看得到，里面可能有这里的内容。",
+        "What I answer in the group is seen by everybody there, and may tell what stands here.",
+    ),
+    "share_title": (
+        "现在共享给 {number} 个群（取消：/hindsight unshare [序号]）：",
+        "Shared with {number} groups now (to end it: /hindsight unshare [number]):",
+    ),
+    "share_line": ("{number}. {name}（{date} 起）", "{number}. {name} (since {date})"),
+    "share_nameless": ("一个群", "a group"),
+    "share_in_group": (
+        "验证码要在群里发送。要新的验证码，请在这里发送：/hindsight share",
+        "The code is to be sent in the group. For a new one, send here: /hindsight share",
+    ),
+    "share_not_here": (
+        "这里用不了：平台没有告诉我这是哪个群。",
+        "This does not work here: the platform does not tell which group this is.",
+    ),
+    "share_opted_out": (
+        "你已选择不被记住，没有可以共享的。/hindsight optin 可以重新加入。",
+        "You opted out of being remembered, so there is nothing to share. /hindsight optin "
+        "changes that.",
+    ),
+    "share_usage": (
+        "想让我在本群也用你私聊里的记忆：先在私聊里发送 /hindsight share，再把验证码这样发到这里："
+        "/hindsight share 验证码",
+        "To have me use your private chat's memory here too: send /hindsight share in the private "
+        "chat, then the code here: /hindsight share CODE",
+    ),
+    "share_is_here": (
+        "你在本群叫我时，我也会查你私聊里的记忆。停止：/hindsight unshare",
+        "When you talk to me here, I look into your private chat's memory too. To end it: "
+        "/hindsight unshare",
+    ),
+    "share_wrong": (
+        "验证码不对、已用过、已过期，或者不是给你的。请在私聊里发送 /hindsight share 重新获取。",
+        "That code is wrong, used, too old, or not yours. Send /hindsight share in the private "
+        "chat for a new one.",
+    ),
+    "share_done": (
+        "好的。从现在起，你在本群叫我时，我也会查你私聊里的记忆；我的回答全群都看得到。"
+        "停止：/hindsight unshare",
+        "Done. When you talk to me here, I look into your private chat's memory too; what I answer "
+        "is seen by everybody here. To end it: /hindsight unshare",
+    ),
+    "share_done_unproven": (
+        "好的，凭验证码把你当作私聊里的那个人。从现在起，你在本群叫我时，我也会查那里的记忆；"
+        "我的回答全群都看得到。停止：/hindsight unshare",
+        "Done: by the code you are taken for the person of the private chat. When you talk to me "
+        "here, I look into its memory too; what I answer is seen by everybody here. To end it: "
+        "/hindsight unshare",
+    ),
+    "unshared_here": (
+        "好的，在本群不再用你私聊里的记忆。",
+        "Your private chat's memory is not used here any more.",
+    ),
+    "unshare_nothing_here": (
+        "本来就没有在本群用你私聊里的记忆。",
+        "Your private chat's memory is not used here.",
+    ),
+    "unshared": (
+        "好的，{number} 个群里不再用这里的记忆。",
+        "This chat's memory is not used any more in {number} groups.",
+    ),
+    "unshare_nothing": (
+        "这里的记忆没有共享给任何群。",
+        "This chat's memory is not shared with any group.",
+    ),
+    "unshare_no_number": ("没有这个序号。", "There is no such number."),
 }

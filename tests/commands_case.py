@@ -56,7 +56,7 @@ class CommandsCase(BankCase):
             running_bots=lambda: self.running_bots,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.bindings = parts.bindings
+        self.bindings, self.sharing = parts.bindings, parts.sharing
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.importer, self.people = parts.importer, parts.people
@@ -142,7 +142,7 @@ class CommandsCase(BankCase):
     async def recall(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, **changes))
         assert task
-        return await task
+        return (await task).block
 
     async def send(self) -> None:
         """Delivers what may be delivered."""

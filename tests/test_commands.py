@@ -65,6 +65,9 @@ NAMES = {
     "pause": "暂停",
     "on": "开启",
     "off": "关闭",
+    "listen": "旁听",
+    "share": "共享",
+    "unshare": "取消共享",
     "retry": "重试",
     "setup": "优化",
     "selftest": "自检",
@@ -83,12 +86,15 @@ OF_ADMINS = (
     "rebind",
     "rebind undo",
 )
-WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
+WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile", "share")
 """What needs a memory that is switched on; the rest works on what is stored."""
 LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats", "correct 1 茶")
-OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind", "selftest"}
+OTHERS_BUSINESS = {
+    *("on", "off", "pause", "listen", "wipe", "export"),
+    *("retry", "setup", "rebind", "selftest"),
+}
 UNDONE = Removed(is_done=False)
-OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
+OF_PERSONS = ("forgetme", "optout", "optout all", "optin", "share", "unshare")
 WITH_MEMORY = (
     *("recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 1", "forgetme"),
     *("optout", "optin", "wipe", "export", "setup"),

@@ -17,7 +17,7 @@ from support import FakeServer, reply
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME_IN_BOTH = {"count", "list_separator", "help_line"}
-LITERAL = {"arg_stats", "arg_setup", "arg_optout", "arg_forgetme", "arg_selftest"}
+LITERAL = {"arg_stats", "arg_setup", "arg_optout", "arg_forgetme", "arg_selftest", "arg_listen"}
 """What is typed as it stands."""
 
 

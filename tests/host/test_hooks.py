@@ -262,12 +262,128 @@ class AskedAgainTest(HooksCase):
 
     async def test_forgotten_meanwhile(self) -> None:
         event = await self.waiting()
-        await event.get_extra(main.TURN_EXTRA).block()
+        await event.get_extra(main.TURN_EXTRA).recalled()
         self.clock.now += 1
         self.bank.documents.clear()
         self.bank.memories.clear()
         self.plugin._memory.forget_chat(self.scope(event))
         self.assertEqual(await self.request(event), "")
+
+
+class SharingTest(HooksCase):
+    """Somebody's private chat is read in the group too."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.private = await self.said_in_private("hi")
+        line = "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我的生日是五月八日"
+        self.bank.store(self.scope(self.private), line)
+
+    async def said_in_private(self, text: str) -> Any:
+        return await shapes.onebot("private")(HOST, Said(ANN.sender, ANN.name, ANN.sender, text))
+
+    async def in_private(self, words: str) -> str:
+        event = await self.said_in_private(words)
+        return "".join([text async for text in self.plugin.answer(event, words)])
+
+    async def share(self) -> None:
+        answer = await self.in_private("share")
+        code = answer.partition("share ")[2][:6]
+        self.assertEqual(await self.command(f"share {code}"), [ZH("share_done")])
+
+    async def test_on_their_own_turns(self) -> None:
+        await self.share()
+        self.assertIn("五月八日", await self.whole(await self.event()))
+        self.assertNotIn("五月八日", await self.whole(await self.event(BEN)))
+        (_, own, others) = await self.stored()
+        self.assertNotIn(ANSWER, own)
+        self.assertIn("绿茶", own)
+        self.assertIn(ANSWER, others)
+
+    async def test_answer_is_stored_where_nothing_private_was_shown(self) -> None:
+        await self.share()
+        self.bank.documents.clear()
+        self.bank.memories.clear()
+        await self.whole(await self.event())
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_ended_while_the_turn_waited(self) -> None:
+        for words in ("unshare", "off", "optout", "forgetme"):
+            await self.in_private("on")
+            await self.in_private("optin")
+            await self.share()
+            event = await self.event()
+            await self.begin(event)
+            await event.get_extra(main.TURN_EXTRA).recalled()
+            await self.in_private(words)
+            self.assertNotIn("五月八日", await self.request(event), words)
+            await self.done(event)
+            self.clock.now += 61
+
+    async def test_ended_while_the_model_works(self) -> None:
+        """It knows it already, so its answer is not stored."""
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.command("unshare")
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_answer_over_a_reload(self) -> None:
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.plugin.terminate()
+        await self.done(event, await self.start())
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_rule_of_the_private_session(self) -> None:
+        await self.share()
+        umo = self.private.unified_msg_origin
+        for is_met in (True, False):
+            if not is_met:
+                await self.plugin.terminate()
+                self.plugin = await self.start()
+            enabled = mock.AsyncMock(side_effect=lambda one, _: one != umo)
+            with mock.patch.object(SessionPluginManager, "is_plugin_enabled_for_session", enabled):
+                self.assertNotIn("五月八日", await self.whole(await self.event()))
+        self.assertIn("五月八日", await self.whole(await self.event()))
+
+    async def quoting(self) -> str:
+        """What would be stored where somebody quotes the bot's answer."""
+        before = shapes._onebot_call
+
+        async def call(action: str, **params: Any) -> Any:
+            if action != "get_msg":
+                return await before(action, **params)
+            return shapes._onebot_message(Said(shapes.BOT, "机器人", text=ANSWER), "group")
+
+        make = shapes.onebot("group", before=[{"type": "reply", "data": {"id": "1"}}])
+        with mock.patch.object(shapes, "_onebot_call", call):
+            event = await make(HOST, BEN)
+        message = self.plugin._reader(event, self.scope(event)).message(self.clock.local())
+        self.assertIn("引用", message.stored)
+        return str(message.stored)
+
+    async def test_answer_that_somebody_quotes(self) -> None:
+        """It would be stored with their words."""
+        self.assertIn(ANSWER, await self.quoting())
+        await self.share()
+        self.assertNotIn(ANSWER, await self.quoting())
+        await self.whole(await self.event())
+        await self.command("unshare")
+        self.assertNotIn(ANSWER, await self.quoting())
+
+    async def test_tool_of_the_model(self) -> None:
+        self.plugin = await self.start(tools={"remember": True})
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        await self.request(event)
+        said = await self.plugin.use_tool(event, "remember", "生日是五月八日")
+        self.assertEqual(said, ZH("tool_private"))
 
 
 class ReloadTest(HooksCase):
