@@ -686,7 +686,7 @@ class WhatIsTakenTest(ImportCase):
 
     async def test_everything_where_the_group_listens(self) -> None:
         assert self.importer
-        self.importer._listens = lambda scope: scope == self.scope()
+        self.state.listen(self.scope(), on=True)
         start = self.ago(2)
         lines = await self.imported(
             entry("30001", start, text("随便聊聊"), name="小明"),
