@@ -325,7 +325,8 @@ class Status:
         if not isinstance(scope, Scope):
             return []
         try:
-            found = await self.outbox.import_progress(scope.chat)
+            async with asyncio.timeout(STATUS_SECONDS):
+                found = await self.outbox.import_progress(scope.chat)
         except DISK_ERRORS:
             return []
         return [progress_text(texts, one) for one in found if one.phase == "running"]

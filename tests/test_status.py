@@ -25,9 +25,16 @@ from support import NOW, recall_results, reply, turn_of
 class StatusTest(CommandsCase):
     async def shown(self, scope: Scope | Skip | None = None) -> dict[Language, str]:
         scope = scope or self.private
-        return {
-            x: await self.ask("status all", scope, language=x, is_admin=True) for x in LANGUAGES
-        }
+        return {language: await self.whole(scope, language) for language in LANGUAGES}
+
+    async def whole(self, scope: Scope | Skip, language: Language) -> str:
+        """All of it, however long."""
+        parts = [await self.ask("status all", scope, language=language, is_admin=True)]
+        more = f"\n{Texts(language)('more')}"
+        while parts[-1].endswith(more):
+            parts[-1] = parts[-1].removesuffix(more)
+            parts.append(await self.ask("more", scope, language=language, is_admin=True))
+        return "\n".join(parts)
 
     async def expect_line(self, key: str, scope: Scope | Skip | None = None, **values: Any) -> None:
         """Each language has the line of a key."""

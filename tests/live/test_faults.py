@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 
+from rig.astrbot import ADMIN
 from rig.faults import BlackHole, BrokenJson, Fault, Html, Kind, Refuse, Status
 from rig.model import memory_blocks
 from rig.polling import PATIENCE, eventually
 from rig.stack import BANK, StackTest, plugin_config
+from rig.status import whole_status
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
 DEADLINE = 1.0
@@ -36,8 +38,8 @@ class FaultsTest(StackTest):
         good = plugin_config(self.proxy.url, self.stack.hindsight.api_key)
         await self.configure(**{key: good[key] for key in ("api_base", "api_key", "bank_id")})
 
-    async def status(self, who: int = 32001) -> str:
-        return await self.bot.onebot.ask_private(who, "/hindsight status")
+    async def status(self, who: int = ADMIN) -> str:
+        return await whole_status(self.bot.onebot, who)
 
     async def paused(self, who: int) -> None:
         async def shown() -> bool:
@@ -181,13 +183,13 @@ class NewBankTest(StackTest):
 
     async def test_status_says_so_and_the_first_turn_makes_it(self) -> None:
         onebot = self.bot.onebot
-        self.assertIn("bank 还不存在", await onebot.ask_private(32101, "/hindsight status"))
+        self.assertIn("bank 还不存在", await whole_status(onebot))
         await onebot.ask_private(32101, "SAY:第一句")
         failed = [r for r in self.proxy.requests if r.status not in (None, 200, 404)]
         self.assertEqual(failed, [])
 
         async def gone() -> bool:
-            status = await onebot.ask_private(32101, "/hindsight status")
+            status = await whole_status(onebot)
             return "bank 还不存在" not in status and "召回失败" not in status
 
         await eventually(gone, PATIENCE, "a bank", interval=0.5)
