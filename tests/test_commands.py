@@ -1082,6 +1082,22 @@ class ForgetTest(CommandsCase):
         self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}", CAT])
 
 
+class WishToForgetTest(CommandsCase):
+    """In a conversation nothing is forgotten, and nothing claims that it was."""
+
+    async def test_is_not_stored_as_one_more_memory(self) -> None:
+        message = self.message("我对青霉素过敏这件事你忘了吧")
+        await self.memory.remember([message], "好的", message.at)
+        self.assertEqual(await self.outbox.windows(self.scope().chat), [])
+
+    async def test_the_model_is_told_what_to_say(self) -> None:
+        told = Texts("zh")("block_forget")
+        self.assertIn(told, await self.recall("我对青霉素过敏这件事你忘了吧"))
+        self.bank.store(self.scope(), TEA)
+        self.assertIn(told, await self.recall("把我喜欢喝绿茶这件事忘了吧"))
+        self.assertNotIn(told, await self.recall("我喜欢喝什么"))
+
+
 class ForgetMeTest(CommandsCase):
     async def test_number_is_told(self) -> None:
         self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER)

@@ -8,10 +8,10 @@ from .onebot import OneBot
 MORE = "\n更多：/hindsight more"
 
 
-async def whole_status(onebot: OneBot, who: int = ADMIN) -> str:
+async def whole_status(onebot: OneBot) -> str:
     """All of `status all`, however long it is."""
-    parts = [await onebot.ask_private(who, "/hindsight status all")]
+    parts = [await onebot.ask_private(ADMIN, "/hindsight status all")]
     while parts[-1].endswith(MORE):
         parts[-1] = parts[-1].removesuffix(MORE)
-        parts.append(await onebot.ask_private(who, "/hindsight more"))
+        parts.append(await onebot.ask_private(ADMIN, "/hindsight more"))
     return "\n".join(parts)
