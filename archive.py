@@ -241,6 +241,12 @@ class Archive:
         is_here = stored is not None and stored.tags >= set(tags)
         return read_document(stored, tags) if stored and is_here else None
 
+    async def read_record(self, tags: Sequence[str], operation_id: str) -> Document | None:
+        """The document of a retain that failed, if it carries all the tags."""
+        stored = await self._client.retained(operation_id)
+        is_here = stored is not None and stored.tags >= set(tags)
+        return read_document(stored, tags) if stored and is_here else None
+
     async def memory_ids(self, scope: Scope, document_id: str) -> set[str]:
         """Ids of what was made from a document."""
         page = await self._client.memories(scope.tags, document_id=document_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from pathlib import Path
 
@@ -16,12 +16,17 @@ from .commands import Commands
 from .commands_correcting import Correcting
 from .commands_exporting import Exporting
 from .commands_importing import Importing
+from .commands_listening import ListeningSwitch
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
+from .commands_sharing import SharingCommands
 from .commands_switching import Switching
+from .commands_testing import Testing
+from .costs import Costs
 from .delivery import Delivery
 from .erasure import Eraser
+from .failures import FailureWatch
 from .handover import Work
 from .hindsight_client import HindsightClient
 from .importing import Importer
@@ -32,10 +37,14 @@ from .outbox import Outbox, outbox_exists
 from .people import People
 from .rate_limit import RateLimit
 from .rebinding import Rebinder
+from .retention import Retention
 from .scope import ScopeState
+from .selftest import SelfTest
 from .settings import Settings
+from .sharing import Sharing
 from .status import Status
 from .texts import Texts
+from .workers import Work as Job
 from .workers import Workers
 
 
@@ -46,10 +55,13 @@ class Parts:
     Attributes:
         state: Salt and switches.
         bindings: Finds the memory of each message.
+        sharing: Which private chats are read in groups.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
         delivery: The sending of turns.
+        failures: What the server has failed on, None without a server.
+        retention: Erases what is too old; None without a server, or where everything stays.
         memory: The recall and retain flow.
         people: Who was seen in each chat.
         status: Figures of all parts.
@@ -62,10 +74,13 @@ class Parts:
 
     state: ScopeState
     bindings: Bindings
+    sharing: Sharing
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
     delivery: Delivery
+    failures: FailureWatch | None
+    retention: Retention | None
     memory: ChatMemory
     people: People
     status: Status
@@ -74,6 +89,19 @@ class Parts:
     tools: ModelTools
     work: Work
     workers: Workers
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """What goes on in the background for ever, by the names that `workers` knows it by."""
+        eraser = self.stored.eraser if self.stored else None
+        jobs = {
+            "eraser": eraser,
+            "delivery": self.delivery,
+            "import": self.importer,
+            "failures": self.failures,
+            "retention": self.retention,
+        }
+        return {name: one.run for name, one in jobs.items() if one}
 
 
 def open_client(settings: Settings, clock: Clock, logger: Logger) -> HindsightClient | None:
@@ -136,18 +164,37 @@ def assemble(
     stored = _stored(client, state, outbox, delivery, clock)
     archive = stored.archive if stored else None
     importer = (
-        Importer(stored.archive, stored.eraser, outbox, delivery, state, clock=clock, logger=logger)
+        Importer(
+            stored.archive,
+            stored.eraser,
+            outbox,
+            delivery,
+            state,
+            clock=clock,
+            logger=logger,
+            bot_answers=settings.retain.bot_answers,
+        )
         if stored
         else None
     )
+    bindings = Bindings(state, clock)
+    sharing = Sharing(state, bindings, settings, clock)
     memory = ChatMemory(
         settings,
         state,
         client,
         delivery,
         clock=clock,
+        logger=logger,
         read_profile=archive.profile if archive else None,
+        sharing=sharing,
     )
+    failures = _failures(stored, state, outbox, delivery, clock, logger)
+    retention = None
+    if stored and (days := settings.retain.keep_days):
+        retention = Retention(
+            stored.client, stored.archive, stored.eraser, memory.met.values, days, clock
+        )
     workers = Workers(clock, logger)
     status = Status(
         settings=settings,
@@ -157,25 +204,40 @@ def assemble(
         delivery=delivery,
         outbox=outbox,
         archive=archive,
+        failures=failures,
+        retention=retention,
         workers=workers,
         clock=clock,
         host=host,
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    costs = Costs(client, memory, outbox)
+    people = People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
         rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
-        Seeing(memory, status, lists, match_umo=settings.recall.match_umo),
+        Seeing(memory, status, costs, lists, match_umo=settings.recall.match_umo),
         Correcting(
-            memory, state, delivery, lists, clock, bindings, people, members_may_manage=may_manage
+            memory,
+            state,
+            delivery,
+            lists,
+            clock,
+            bindings,
+            people,
+            sharing,
+            members_may_manage=may_manage,
+            separate_personas=settings.separate_personas,
         ),
-        Switching(memory, state, bindings, clock),
+        Switching(memory, state, bindings, outbox, clock, sharing),
+        ListeningSwitch(memory, state, status),
         Exporting(memory, folder),
-        Operating(delivery),
+        SharingCommands(sharing, state),
+        Operating(delivery, failures),
+        Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
         Rebinding(bindings, rebinder, memory, status, clock, running_bots),
     )
@@ -188,9 +250,12 @@ def assemble(
         work=work,
         clock=clock,
         members_may_manage=may_manage,
+        separate_personas=settings.separate_personas,
     )
+    may_remember = settings.tools.remember and settings.retain.bot_answers
+    offered = replace(settings.tools, remember=may_remember)
     tools = ModelTools(
-        settings.tools,
+        offered,
         settings.recall.max_tokens,
         memory,
         state,
@@ -202,10 +267,13 @@ def assemble(
     return Parts(
         state,
         bindings,
+        sharing,
         client,
         stored,
         outbox,
         delivery,
+        failures,
+        retention,
         memory,
         people,
         status,
@@ -215,6 +283,35 @@ def assemble(
         work,
         workers,
     )
+
+
+def _failures(
+    stored: Stored | None,
+    state: ScopeState,
+    outbox: Outbox,
+    delivery: Delivery,
+    clock: Clock,
+    logger: Logger,
+) -> FailureWatch | None:
+    if stored is None or state.hasher is None:
+        return None
+    return FailureWatch(
+        stored.client,
+        state.hasher,
+        stored.archive,
+        outbox,
+        delivery,
+        clock=clock,
+        logger=logger,
+    )
+
+
+def _selftest(
+    stored: Stored | None, state: ScopeState, failures: FailureWatch | None, clock: Clock
+) -> SelfTest | None:
+    if stored is None or state.hasher is None or failures is None:
+        return None
+    return SelfTest(stored.client, state.hasher, stored.archive, stored.eraser, failures, clock)
 
 
 def _stored(

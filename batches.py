@@ -260,6 +260,14 @@ def leave_out(db: sqlite3.Connection, chat: str, silence: Silence) -> None:
         )
 
 
+def end_silence(db: sqlite3.Connection, chat: str, now: float) -> None:
+    """Ends a silence of everybody whose end was not known."""
+    db.execute(
+        "UPDATE left_out SET until = ? WHERE chat = ? AND person = '' AND until = ?",
+        (now, chat, math.inf),
+    )
+
+
 def wiped(db: sqlite3.Connection, chat: str) -> None:
     """Notes that nothing of a chat's imports is there any more."""
     for (batch,) in db.execute("SELECT batch FROM batches WHERE chat = ?", (chat,)).fetchall():
@@ -273,7 +281,8 @@ def is_silent(lines: TurnLines, silences: Iterable[Silence]) -> bool:
     first = lines[0]
     at = first.at.timestamp() if first.at else 0.0
     speakers = {"", *(line.pseudonym or line.answered for line in lines)}
-    return any(s.person in speakers and s.since <= at < s.until for s in silences)
+    # A line tells whole seconds, and in doubt it is left out.
+    return any(s.person in speakers and s.since < at + 1.0 and at < s.until for s in silences)
 
 
 def _messages(db: sqlite3.Connection, chat: str) -> set[str]:

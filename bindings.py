@@ -6,6 +6,7 @@ has none as long as that lasts.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -63,6 +64,21 @@ class Bindings:
         self._met.put(own.chat, Met(origin, own, scope.chat, self._clock.monotonic()))
         return self._hasher.persona(scope, persona)
 
+    async def meet(self, scope: Scope | Skip) -> Scope | Skip:
+        """Notes a persona that is new in a chat, before anything is stored for it.
+
+        Where that cannot be written there is no memory: nothing would erase it.
+        """
+        if isinstance(scope, Skip) or not scope.persona:
+            return scope
+        digest = self._hasher.persona_digest(scope.persona)
+        if digest not in self._state.personas(scope):
+            try:
+                await asyncio.to_thread(self._state.meet_persona, scope, digest)
+            except OSError:
+                return Skip.STATE_FAULT
+        return scope
+
     def resolve(self, origin: Origin) -> Scope | Skip:
         """The default persona's memory of a chat, or why there is none."""
         if self._state.hasher is None:
@@ -85,6 +101,11 @@ class Bindings:
     def met(self, bot_id: str) -> Iterator[Met]:
         """The chats of a bot in which something was said since the start."""
         return (one for one in self._met.values() if bot_of(one.origin.umo) == bot_id)
+
+    def met_umo(self, own: str) -> str:
+        """The session id of a chat, by its own digits; empty where nothing was said since."""
+        met = self._met.get(own)
+        return met.origin.umo if met else ""
 
     def last_used(self, memory: str, but: str) -> float | None:
         """When another chat than one (by its own digits) last used a memory since the start."""

@@ -85,6 +85,8 @@ class Caller:
         past: What was said in the chat before, if AstrBot can tell.
         place: Where, in the platform's own ids; for what they have been before.
         typed: The whole command as it was typed, ids and all.
+        chat_name: What the group is called, where the platform tells.
+        message: The keyed hash of the message that it was typed in, see `Message.key`.
     """
 
     scope: Scope | Skip
@@ -98,6 +100,8 @@ class Caller:
     past: Past | None = field(default=None, repr=False)
     place: Origin = NOWHERE
     typed: str = field(default="", repr=False)
+    chat_name: str = ""
+    message: str = ""
 
     @property
     def key(self) -> PersonKey:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
+from .arguments import ALL_WORDS
+from .cleaning import neutralise, shorten
 from .clock import Clock
 from .command_types import (
     Caller,
@@ -27,11 +29,19 @@ from .rate_limit import RateLimit
 from .scope import Scope, Skip
 from .status import Status
 
+MAX_NAME_CHARS = 30
 PATIENCE_SECONDS = 3.0
 """An answer that takes longer is announced."""
 
 _SWITCHED_OFF = {Skip.CHAT_OFF, Skip.PAUSED, Skip.PRIVATE_DISABLED, Skip.GROUP_DISABLED}
 """Where nothing is recalled or stored, people can still see and erase what there is."""
+
+
+_OF_PERSONA = {
+    *("recall", "why", "list", "ask", "profile", "export"),
+    *("remember", "correct", "forget", "forgetme", "wipe"),
+}
+"""What is about the memory of the persona in force, and not about all of the chat."""
 
 
 class Commands:
@@ -46,6 +56,7 @@ class Commands:
         work: Knows what is under way.
         clock: The time.
         members_may_manage: A setting.
+        separate_personas: A setting.
     """
 
     def __init__(
@@ -59,6 +70,7 @@ class Commands:
         work: Work,
         clock: Clock,
         members_may_manage: bool,
+        separate_personas: bool,
     ) -> None:
         self._stored = stored
         self._memory = memory
@@ -66,6 +78,7 @@ class Commands:
         self._limit = limit
         self._work = work
         self._members_may_manage = members_may_manage
+        self._separate_personas = separate_personas
         self._long = LongAnswers(memory, clock)
         help_, more = self._help, self._more
         self.table = (
@@ -106,7 +119,18 @@ class Commands:
         answer = await self._run(command, Request(caller, argument))
         if command.is_limited and isinstance(answer, Free):
             self._limit.give_back(caller.key)
-        return answer if isinstance(answer, Whole) else self._long.first(caller, answer)
+        if isinstance(answer, Whole):
+            return answer
+        return self._long.first(caller, self._persona_line(caller, command, argument) + answer)
+
+    def _persona_line(self, caller: Caller, command: Command, argument: str) -> str:
+        """Whose memory an answer is about, where personas have memories of their own."""
+        is_of_all = first_word(argument)[0].lower() in ALL_WORDS or isinstance(caller.scope, Skip)
+        if not self._separate_personas or command.name not in _OF_PERSONA or is_of_all:
+            return ""
+        assert isinstance(caller.scope, Scope)
+        name = shorten(neutralise(caller.scope.persona), MAX_NAME_CHARS)
+        return f"{caller.texts('persona', name=name or caller.texts('persona_default'))}\n"
 
     def _refusal(self, caller: Caller, command: Command, argument: str) -> str:
         """Why somebody may not use a command here, or an empty text."""

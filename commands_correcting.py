@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 
 from .bindings import Bindings
+from .cleaning import as_said
 from .clock import Clock
 from .codes import Codes, confirm, takes_all
-from .command_types import ChatRequest, Command, Free
+from .command_types import ChatRequest, Command, Free, first_word
 from .delivery import Delivery
 from .erasure import Removed
 from .forgetting import Forgetting, still_to_do
@@ -18,13 +19,15 @@ from .memory import ChatMemory
 from .numbered import LIST_CHARS, NumberedLists
 from .people import People
 from .scope import Scope, ScopeState
+from .sharing import Sharing
+from .transcript import Line
 
 MAX_REMEMBERED = 5
 """So many of the memories made of one sentence are shown."""
 
 
 class Correcting:
-    """Remembers and forgets.
+    """Remembers, forgets and corrects.
 
     Args:
         memory: The recall and retain flow.
@@ -34,7 +37,9 @@ class Correcting:
         clock: The time.
         bindings: Knows all memories of a chat.
         people: Knows everybody's pseudonyms.
+        sharing: Ends with the memory of a private chat.
         members_may_manage: A setting.
+        separate_personas: A setting.
     """
 
     def __init__(
@@ -46,8 +51,10 @@ class Correcting:
         clock: Clock,
         bindings: Bindings,
         people: People,
+        sharing: Sharing,
         *,
         members_may_manage: bool,
+        separate_personas: bool,
     ) -> None:
         self._memory = memory
         self._state = state
@@ -55,6 +62,8 @@ class Correcting:
         self._lists = lists
         self._bindings = bindings
         self._people = people
+        self._sharing = sharing
+        self._separate_personas = separate_personas
         self._forgetting = Forgetting(
             memory, lists, self._pseudonyms, members_may_manage=members_may_manage
         )
@@ -83,6 +92,14 @@ class Correcting:
                 section="mine",
             ),
             Command(
+                "correct",
+                "更正",
+                self._correct,
+                has_argument=True,
+                needs="stored",
+                is_limited=True,
+            ),
+            Command(
                 "forgetme",
                 "忘记我",
                 self._forgetme,
@@ -103,7 +120,12 @@ class Correcting:
         if self._state.is_opted_out(request.scope, caller.person_id):
             return Free(texts("remember_opted_out"))
         record = self._memory.record(
-            request.scope, texts, caller.speaker, request.argument, caller.now
+            request.scope,
+            texts,
+            caller.speaker,
+            request.argument,
+            caller.now,
+            message=caller.message,
         )
         try:
             memories = await request.stored.archive.remember(request.scope, record)
@@ -115,11 +137,33 @@ class Correcting:
         lines = [f"- {view.shown(one, LIST_CHARS)}" for one in memories[:MAX_REMEMBERED]]
         return "\n".join([texts("remembered"), *lines])
 
+    async def _correct(self, request: ChatRequest) -> str:
+        """Puts other words in the place of what a memory stands on."""
+        texts = request.texts
+        if self._state.is_opted_out(request.scope, request.caller.person_id):
+            return Free(texts("remember_opted_out"))
+        what, words = first_word(request.argument)
+        if not re.search(r"\w", words):
+            return Free(texts("correct_usage"))
+        lines = await self._forgetting.lines_of(request, what)
+        if isinstance(lines, str):
+            return lines
+        words = as_said(words, texts)
+        removed = await request.stored.eraser.correct(request.scope, lines, words)
+        if not removed.documents:
+            return texts("forget_no_source")
+        self._forgotten(request.scope)
+        view = self._lists.view(request.caller, ())
+        old = [f"- {view.line(line.text, LIST_CHARS)}" for line in lines]
+        new = f"+ {view.line(Line(lines[0].text).saying(words).text, LIST_CHARS)}"
+        return "\n".join([texts("corrected"), *old, new, *still_to_do(texts, removed)])
+
     async def _forgetme(self, request: ChatRequest) -> str:
         covered = self._covered(request)
         plan = tuple(one.chat for one in covered)
         if question := confirm(request, self._forgetme_codes, "forgetme", plan):
             return Free(question)
+        await self._sharing.end(request.scope)
         removed = Removed()
         for scope in covered:
             for pseudonym in await self._pseudonyms(request, scope):
@@ -143,9 +187,12 @@ class Correcting:
         return found
 
     def _covered(self, request: ChatRequest) -> list[Scope]:
-        """What is erased: the persona's memory or everybody's, wherever the chat has documents."""
+        """What is erased: the persona's memory or everybody's, wherever the chat has documents.
+
+        Without the setting there is no persona in force, so what personas had goes too.
+        """
         scope = request.scope
-        if takes_all(request):
+        if takes_all(request) or not self._separate_personas:
             return self._bindings.memories(scope)
         return [scope, *([scope.own] if scope.own else [])]
 
@@ -154,6 +201,7 @@ class Correcting:
         plan = tuple(one.chat for one in covered)
         if question := confirm(request, self._wipe_codes, "wipe", plan):
             return Free(question)
+        await self._sharing.end(request.scope)
         removed = await self._wiped(request, covered)
         said = [request.texts("wiped")] if removed.is_done else []
         return "\n".join([*said, *still_to_do(request.texts, removed)])
@@ -164,11 +212,14 @@ class Correcting:
             self._forgotten(scope)
         eraser = request.stored.eraser
         try:
-            all_removed = await asyncio.gather(*map(eraser.wipe, covered))
+            ended = await asyncio.gather(*map(eraser.wipe, covered), return_exceptions=True)
         finally:
             for scope in covered:
                 self._forgotten(scope)  # also what was recalled meanwhile
-        return sum(all_removed, start=Removed())
+        for one in ended:
+            if isinstance(one, BaseException):
+                raise one
+        return sum((one for one in ended if isinstance(one, Removed)), start=Removed())
 
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""

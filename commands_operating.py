@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .arguments import folded
 from .command_types import ChatRequest, Command
 from .delivery import Delivery
+from .failures import FailureWatch, Retried
 from .hindsight_client import HindsightClient
-from .hindsight_types import AccessRefusedError, RequestRejectedError
+from .hindsight_types import AccessRefusedError, HindsightError, RequestRejectedError
+from .texts import Texts
 
 BANK_SETTINGS = {
     "retain_mission": (
@@ -30,10 +32,12 @@ class Operating:
 
     Args:
         delivery: The sending of turns.
+        failures: What the server has failed on, None without a server.
     """
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, failures: FailureWatch | None) -> None:
         self._delivery = delivery
+        self._failures = failures
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -46,8 +50,14 @@ class Operating:
         )
 
     async def _retry(self, request: ChatRequest) -> str:
-        number = await self._delivery.retry_aside()
-        return request.texts("retried", number=number)
+        texts = request.texts
+        lines = [texts("retried", number=await self._delivery.retry_aside())]
+        if self._failures:
+            try:
+                lines += _retried_lines(await self._failures.retry(), texts)
+            except HindsightError as error:
+                lines.append(texts("retry_failed", reason=texts(error.reason)))
+        return "\n".join(lines)
 
     async def _setup(self, request: ChatRequest) -> str:
         texts, client, typed = request.texts, request.stored.client, folded(request.argument)
@@ -66,6 +76,16 @@ class Operating:
         is_good = change not in states.values()
         last = texts("setup_nothing" if is_good else "setup_confirm")
         return "\n".join([texts("setup_title"), *lines, last])
+
+
+def _retried_lines(done: Retried, texts: Texts) -> Iterator[str]:
+    """What has become of the server's failures, as far as there were any."""
+    if done.again or done.resent:
+        yield texts("retried_there", again=done.again, resent=done.resent)
+    if done.facts:
+        yield texts("retried_facts", facts=done.facts)
+    if done.left:
+        yield texts("retried_left", number=done.left)
 
 
 async def _configure(client: HindsightClient) -> None:

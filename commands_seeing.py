@@ -10,9 +10,10 @@ from .archive import Archive
 from .arguments import ALL_WORDS, paged, targets, whole_number
 from .cleaning import neutralise, shorten
 from .command_types import ChatRequest, Command, Free, Request, Whole
+from .costs import Costs
 from .entries import one_each, related
 from .hindsight_types import RecalledMemory
-from .memory import ChatMemory
+from .memory import ChatMemory, RecallReport
 from .numbered import NumberedLists
 from .query import build_query
 from .status import Status
@@ -35,15 +36,23 @@ class Seeing:
     Args:
         memory: The recall and retain flow.
         status: Figures of all parts.
+        costs: Figures of what it costs.
         lists: Which number means which memory.
         match_umo: A setting.
     """
 
     def __init__(
-        self, memory: ChatMemory, status: Status, lists: NumberedLists, *, match_umo: bool
+        self,
+        memory: ChatMemory,
+        status: Status,
+        costs: Costs,
+        lists: NumberedLists,
+        *,
+        match_umo: bool,
     ) -> None:
         self._memory = memory
         self._status = status
+        self._costs = costs
         self._lists = lists
         self._match_umo = match_umo
 
@@ -81,7 +90,9 @@ class Seeing:
 
     async def _show_stats(self, request: Request) -> str:
         if request.argument.lower() != "json":
-            return await self._status.stats(request.caller.scope, request.texts)
+            stats = await self._status.stats(request.caller.scope, request.texts)
+            costs = await self._costs.lines(request.texts) if request.caller.is_admin else []
+            return "\n".join([stats, *costs])
         if not request.caller.is_admin:
             return Free(request.texts("needs_admins"))
         return Whole(await self._status.report())
@@ -155,13 +166,22 @@ class Seeing:
         lines = [texts("why_query", query=_short(report.query))] if report.query else []
         if report.failure:
             return "\n".join([*lines, texts("why_failed", reason=texts(report.failure))])
+        private = self._private_lines(request, report)
         if not report.memories:
-            return "\n".join([*lines, texts("why_empty")])
+            return "\n".join([*lines, *(private or [texts("why_empty")])])
         lines.append(texts("why_title", number=len(report.memories)))
         lines += self._lists.lines(request.caller, report.memories)
         if report.left_out:
             lines.append(texts("why_left_out", number=report.left_out))
-        return "\n".join([*lines, texts("why_more", number=1)])
+        return "\n".join([*lines, *private, texts("why_more", number=1)])
+
+    def _private_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """What was read of a private chat; without numbers, since it is forgotten there."""
+        private = self._memory.private_lines(report, request.caller.speaker)
+        title = request.texts("why_private", number=len(private))
+        view = self._lists.view(request.caller, private)
+        shown = [f"- {view.shown(memory, BASIS_CHARS)}" for memory in private]
+        return [title, *shown] if private else []
 
     async def _why_number(self, request: ChatRequest) -> str:
         """One memory of a list, whole, and what it stands on."""

@@ -175,6 +175,11 @@ class Delivery:
         await self._intake.add(turn)
         self._wake.set()
 
+    async def add_heard(self, lines: Sequence[TurnRecord]) -> None:
+        """Puts what was heard in a chat that listens on disk, in one go; see `add`."""
+        await self._intake.add_heard(lines)
+        self._wake.set()
+
     def hurry(self, chat: str) -> None:
         """Sends what a chat has said without waiting for more; somebody wants to see it."""
         self._intake.seal_chat(chat)
@@ -271,6 +276,10 @@ class Delivery:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         return await self._intake.edit_chat(erasure, edit, documents)
 
+    async def withdraw(self, erasure: Erasure, message: str, at: float) -> None:
+        """Takes a withdrawn message out of what waits; see `Outbox.withdraw`."""
+        await self._intake.withdraw(erasure, message, at)
+
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
         return await self._intake.waiting(chat)
@@ -294,6 +303,7 @@ class Delivery:
             return
         seconds = now - self._aged_at
         dropped = await self._intake.on_disk(self._outbox.age(seconds, limit=MAX_AGE_SECONDS))
+        await self._intake.on_disk(self._outbox.forget_messages(self._clock.unix()))
         self._aged_at = now
         if dropped:
             self._logger.warning("gave up %d windows that waited too long", dropped)

@@ -15,13 +15,14 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .archive import Archive, SourceLine
 from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
+from .hindsight_bank import RETAIN
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -30,7 +31,7 @@ from .hindsight_types import (
     RequestRejectedError,
 )
 from .intake import DISK_ERRORS
-from .outbox import Outbox
+from .outbox import Edit, Outbox
 from .scope import Scope
 from .transcript import Document, Line, keep
 from .wishes import Edited, Erasure
@@ -90,6 +91,7 @@ class _Round:
 
     Attributes:
         working: Retains that the server is working on and that may write what is to vanish.
+        lines: Keys of the single lines that it looked for.
         edited: What was taken out of documents.
         deleted: How many documents were deleted.
         is_unchecked: The server's queue was not seen.
@@ -99,6 +101,7 @@ class _Round:
     edited: Edited
     deleted: int
     is_unchecked: bool
+    lines: Collection[str] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -135,7 +138,7 @@ class Eraser:
         self._clock = clock
         self._wake = asyncio.Event()
         self._quiet_rounds: Counter[str] = Counter()
-        self._without_people: dict[str, set[str]] = {}
+        self._checked: dict[str, set[str]] = {}
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
         """Takes lines out of what is stored and what waits; the profile goes too, which keeps them.
@@ -143,16 +146,46 @@ class Eraser:
         Raises:
             HindsightError: The server did not answer before anything was changed.
         """
-        gone = {line.text for line in lines}
+        changed: dict[str, Line | None] = dict.fromkeys(line.text for line in lines)
+        return await self._edit_lines(scope, lines, functools.partial(_with_changes, changed))
+
+    async def _edit_lines(self, scope: Scope, lines: Sequence[SourceLine], edit: Edit) -> Removed:
+        """Edits the documents in which some lines stand; the profile goes."""
         async with self._archive.changing(scope.chat):
             ids = sorted({line.document_id for line in lines} - {""})
             found = [await self._archive.document(scope, one) for one in ids]
             documents = [document for document in found if document]
-            edit = functools.partial(_without_lines, gone)
             edited = await self._begin(
                 scope, lambda: self._delivery.edit_chat(self._wish(scope), edit, documents)
             )
             return await self._first_round(scope.chat, edited)
+
+    async def correct(self, scope: Scope, lines: Sequence[SourceLine], words: str) -> Removed:
+        """Puts other words in the place of the first of some lines, and takes the others out.
+
+        Raises:
+            HindsightError: The server did not answer before anything was changed.
+        """
+        first = Line(lines[0].text)
+        new = first.saying(words)
+        gone: dict[str, Line | None] = {one.text: None for one in lines if one.text != new.text}
+        changed = gone | {first.text: new}
+        return await self._edit_lines(scope, lines, functools.partial(_with_changes, changed))
+
+    async def remove_documents(self, scope: Scope, document_ids: Collection[str]) -> Removed:
+        """Erases whole documents of a chat, stored or not, with the profile and their records."""
+        async with self._archive.changing(scope.chat):
+            wish = replace(self._wish(scope), documents=tuple(document_ids))
+            await self._begin(scope, lambda: self._outbox.wish(wish))
+            return await self._first_round(scope.chat, Edited(documents=len(document_ids)))
+
+    @contextlib.asynccontextmanager
+    async def passing(self, scope: Scope) -> AsyncIterator[None]:
+        """What is stored of a chat meanwhile vanishes afterwards, even if the bot is killed."""
+        async with self._archive.changing(scope.chat):
+            wish = self._wish(scope, whole=True)
+            await self._begin(scope, lambda: self._delivery.drop_chat(wish))
+            yield
 
     async def remove_person(self, scope: Scope, pseudonym: str) -> Removed:
         """Takes a person's lines, and the bot's answers to them, out of everything of a chat.
@@ -161,9 +194,7 @@ class Eraser:
         """
         async with self._archive.changing(scope.chat):
             wish = self._wish(scope, people=(pseudonym,))
-            edited = await self._begin(
-                scope, lambda: self._delivery.edit_chat(wish, wish.without_people)
-            )
+            edited = await self._begin(scope, lambda: self._delivery.edit_chat(wish, wish.staying))
             return await self._first_round(scope.chat, edited)
 
     async def wipe(self, scope: Scope) -> Removed:
@@ -179,6 +210,20 @@ class Eraser:
                 return await self._wipe(scope.chat, waiting)
             except HindsightError as error:
                 return Removed(waiting=waiting, is_done=False, failure=error.reason)
+
+    async def withdraw(self, scope: Scope, message: str) -> None:
+        """Takes a message that was withdrawn, and the answer to it, out of everything of a chat.
+
+        What is stored of it is taken out in the background: nobody waits for it. Nothing else is
+        waited for either, so that a kill cannot come between.
+
+        Args:
+            scope: The chat.
+            message: The message's keyed hash.
+        """
+        await self._begin(
+            scope, lambda: self._delivery.withdraw(self._wish(scope), message, self._clock.unix())
+        )
 
     async def end_import(self, scope: Scope, batch: int, phase: Phase) -> Removed:
         """Drops what waits of an import and, where it is undone, deletes what it has brought."""
@@ -218,7 +263,7 @@ class Eraser:
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
         """Puts a wish on disk; the background knows of it even if the caller is cancelled."""
-        self._without_people.pop(scope.chat, None)
+        self._checked.pop(scope.chat, None)
         self._quiet_rounds.pop(scope.chat, None)
         try:
             return await write()
@@ -245,13 +290,14 @@ class Eraser:
     async def _wipe(self, chat: str, waiting: int) -> Removed:
         deadline = self._clock.monotonic() + WIPE_SECONDS
         deleted, clean, is_unchecked = 0, 0, False
+        done = _Round(0, Edited(), 0, is_unchecked=False)
         while clean < CLEAN_ROUNDS and self._clock.monotonic() <= deadline:
             done = await self._round(chat, is_thorough=True)
             deleted, is_unchecked = deleted + done.deleted, done.is_unchecked
             clean = clean + 1 if done.is_clean else 0
             await self._clock.sleep(WIPE_PAUSE_SECONDS)
         if clean >= CLEAN_ROUNDS:
-            await self._end_wish(chat)
+            await self._end_wish(chat, done.lines)
         return Removed(
             documents=deleted,
             waiting=waiting,
@@ -265,13 +311,13 @@ class Eraser:
         if erasure and erasure.is_held:
             if not (done.is_clean if erasure.whole else not done.working):
                 return False
-            await self._end_wish(chat)
+            await self._end_wish(chat, done.lines)
         return True
 
-    async def _end_wish(self, chat: str) -> None:
+    async def _end_wish(self, chat: str, lines: Collection[str]) -> None:
         """Lets a chat be delivered again; an eye is kept on what may be written late."""
-        await self._outbox.end_wish(chat)
-        self._without_people.pop(chat, None)
+        await self._outbox.end_wish(chat, lines)
+        self._checked.pop(chat, None)
         self._delivery.wake()
 
     async def _continue(self, chat: str) -> None:
@@ -298,8 +344,8 @@ class Eraser:
         working = await self._working(erasure)
         erasure = await self._cancel(erasure, working or ())
         stored = await self._archive.document_ids(erasure.tags)
-        edited = Edited()
-        if erasure.people and not erasure.whole:
+        edited, lines = Edited(), erasure.lines.keys()
+        if (erasure.people or lines) and not erasure.whole:
             edited = await self._rewrite(erasure, stored)
             erasure = await self._erasure(chat) or erasure
         gone = [one for one in stored if erasure.whole or one in erasure.documents]
@@ -313,24 +359,40 @@ class Eraser:
             await self._client.delete_profile(erasure.profile)
         if gone or is_thorough:
             await self._forget_operations(erasure)
-        done = _Round(len(working or ()), edited, len(gone), is_unchecked=working is None)
+        done = _Round(len(working or ()), edited, len(gone), working is None, lines)
         self._quiet_rounds[chat] = self._quiet_rounds[chat] + 1 if done.is_clean else 0
         return done
 
     async def _rewrite(self, erasure: Erasure, stored: Sequence[str]) -> Edited:
-        """Queues what stays of stored documents in which somebody speaks who is to vanish."""
-        known = self._without_people.setdefault(erasure.chat, set(erasure.documents))
-        new = [one for one in stored if one not in known]
+        """Queues what stays of documents in which something stands that is to vanish.
+
+        They are stored, or the server has failed on them and would store them when it is told to
+        try again: then they stand in its record.
+        """
+        known = self._checked.setdefault(erasure.chat, set(erasure.documents))
+        failed = await self._failed(erasure)
+        new = [one for one in (*stored, *failed) if one not in known and erasure.may_stand_in(one)]
         found: list[Document] = []
         for document_id in new:
             document = await self._archive.read(erasure.tags, document_id)
-            if document and erasure.without_people(document.lines) != list(document.lines):
+            if document is None and document_id in failed:
+                document = await self._archive.read_record(erasure.tags, failed[document_id])
+            if document and erasure.staying(document.lines) != list(document.lines):
                 found.append(document)
         edited = Edited()
         if found:
-            edited = await self._outbox.replace_documents(erasure, erasure.without_people, found)
+            edited = await self._outbox.replace_documents(erasure, erasure.staying, found)
         known.update(new)
         return edited
+
+    async def _failed(self, erasure: Erasure) -> dict[str, str]:
+        """Documents of the chat that the server has failed on, with their operations' ids."""
+        with contextlib.suppress(AccessRefusedError, RequestRejectedError):
+            failed = await self._client.operations("failed", kind=RETAIN)
+            return {
+                o.document_id: o.operation_id for o in failed if erasure.concerns(o.document_id)
+            }
+        return {}
 
     async def _working(self, erasure: Erasure) -> list[Operation] | None:
         """Retains in the server's queue that may write what is to vanish.
@@ -378,5 +440,7 @@ class Eraser:
 _FORBIDDEN = 403
 
 
-def _without_lines(gone: Collection[str], lines: Sequence[Line]) -> list[Line]:
-    return keep(lines, lambda line, _: line.text not in gone)
+def _with_changes(changed: Mapping[str, Line | None], lines: Sequence[Line]) -> list[Line]:
+    """Lines with others in the place of some, and without some."""
+    said = [changed.get(line.text) or line for line in lines]
+    return keep(said, lambda line, _: changed.get(line.text, line) is not None)

@@ -7,7 +7,7 @@ since 4.24.1, so nothing of AstrBot is imported here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from .cleaning import (
     Known,
     as_said,
     clean_text,
+    neutralise,
     shorten,
 )
 from .people import Roster
@@ -27,6 +28,7 @@ from .transcript import Message, Speaker
 
 MAX_QUOTE_CHARS = 120
 MAX_REPLY_CHARS = 2000
+MAX_GROUP_NAME_CHARS = 30
 LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"
 _KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "group"}
 _MANAGER_ROLES = {"owner", "admin"}
@@ -40,6 +42,16 @@ _SHARED_IDS = {
 group, and what is forwarded out of a channel."""
 
 
+_QQ_ROBOTS = (
+    range(66_600_000, 66_600_001),
+    range(2_854_196_301, 2_854_216_400),
+    range(3_328_144_510, 3_328_144_511),
+    range(3_889_000_000, 3_890_000_000),
+    range(4_010_000_000, 4_020_000_000),
+)
+"""The numbers that QQ gives to robots."""
+
+
 def origin_of(event: Any) -> Origin:
     """Where an event comes from; see AstrBot's `AstrMessageEvent`."""
     return Origin(
@@ -49,6 +61,13 @@ def origin_of(event: Any) -> Origin:
         sender_id=str(event.get_sender_id() or ""),
         group_id=str(event.get_group_id() or ""),
     )
+
+
+def group_name_of(event: Any) -> str:
+    """What an event's group is called, cleaned; empty where the platform does not tell."""
+    name = getattr(getattr(event.message_obj, "group", None), "group_name", None)
+    shown = neutralise(name) if isinstance(name, str) and name != "N/A" else ""
+    return shorten(shown, MAX_GROUP_NAME_CHARS)
 
 
 def locale_of(event: Any) -> str:
@@ -80,6 +99,79 @@ def is_manager(event: Any) -> bool:
     return isinstance(sender, dict) and sender.get("role") in _MANAGER_ROLES
 
 
+def message_id_of(event: Any) -> str:
+    """What the platform calls a message; empty where it never tells that one was withdrawn."""
+    if event.get_platform_name() != "aiocqhttp":
+        return ""
+    return str(getattr(event.message_obj, "message_id", ""))
+
+
+def withdrawn_id_of(event: Any) -> str:
+    """What the platform calls the message of which an event tells that it was withdrawn.
+
+    OneBot alone does, in a notice whose sender is the message's, whoever has withdrawn it.
+    """
+    raw = getattr(event.message_obj, "raw_message", None)
+    if not isinstance(raw, dict) or raw.get("post_type") != "notice":
+        return ""
+    is_told = raw.get("notice_type") in {"group_recall", "friend_recall"}
+    return str(raw.get("message_id") or "") if is_told else ""
+
+
+def said_at(event: Any, now: datetime) -> datetime:
+    """When a message was said, as far as the platform tells (OneBot does), never after `now`."""
+    raw = getattr(event.message_obj, "raw_message", None)
+    told = raw.get("time") if isinstance(raw, dict) else None
+    if not isinstance(told, int | float) or not 0 < told < now.timestamp():
+        return now
+    return datetime.fromtimestamp(told, now.tzinfo)
+
+
+def likeness(event: Any, chat: str) -> Hashable:
+    """What a message has in common with itself as another account of the bot is told of it.
+
+    None on platforms where a chat has only one account; OneBot's adapter takes several.
+    """
+    raw = getattr(event.message_obj, "raw_message", None)
+    if event.get_platform_name() != "aiocqhttp" or not isinstance(raw, dict):
+        return None
+    parts = raw.get("message")
+    parts = parts if isinstance(parts, list) else [{"data": {"text": parts}}]
+    shown = tuple((str(one.get("type")), *_words_in(one.get("data"))) for one in parts)
+    return chat, str(event.get_sender_id()), raw.get("time"), shown
+
+
+def _words_in(data: Any) -> tuple[str, ...]:
+    """What a part of a message says; its other values differ from account to account."""
+    return tuple(str(data.get(key)) for key in ("text", "qq")) if isinstance(data, dict) else ()
+
+
+def is_command(event: Any) -> bool:
+    """Whether a message is a command: of AstrBot or of a plugin, or another bot's."""
+    text = (event.message_str or "").lstrip()
+    return bool(event.get_extra("handlers_parsed_params")) or bool(re.match(r"/\w", text))
+
+
+def is_from_bot(event: Any) -> bool:
+    """Whether a message comes from a bot, as far as the platform tells, or is none at all."""
+    raw = getattr(event.message_obj, "raw_message", None)
+    if isinstance(raw, dict):
+        sender = raw.get("sender")
+        is_robot = isinstance(sender, dict) and bool(sender.get("is_robot"))
+        is_qq = event.get_platform_name() == "aiocqhttp"
+        is_notice = raw.get("post_type", "message") != "message"
+        return is_robot or is_notice or (is_qq and _is_qq_robot(str(event.get_sender_id() or "")))
+    for holder in (raw, getattr(raw, "message", None)):
+        author = getattr(holder, "author", None) or getattr(holder, "from_user", None)
+        if getattr(author, "bot", None) is True or getattr(author, "is_bot", None) is True:
+            return True
+    return False
+
+
+def _is_qq_robot(person_id: str) -> bool:
+    return person_id.isdecimal() and any(int(person_id) in range_ for range_ in _QQ_ROBOTS)
+
+
 def mentioned_name(event: Any) -> str:
     """The name by which a message mentions the bot, or an empty text."""
     self_id = str(event.get_self_id() or "")
@@ -105,6 +197,7 @@ class EventReader:
         wake_prefix: What a message begins with for the model to be asked; no word of the person.
         privacy: What is taken out of texts.
         opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
+        quotes_bot: What the bot has said may be stored where somebody quotes it.
     """
 
     def __init__(
@@ -118,7 +211,9 @@ class EventReader:
         wake_prefix: str = "",
         privacy: PrivacySettings,
         opted_out: Callable[[str], bool],
+        quotes_bot: bool = True,
     ) -> None:
+        self._quotes_bot = quotes_bot
         self._event = event
         self._scope = scope
         self._roster = roster
@@ -267,6 +362,8 @@ class EventReader:
             return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
         words = self._cleaner.clean(_reply_text(reply), within=True)
         text = " ".join([*self._marks(reply.chain or ()), words]).strip()
+        if not self._quotes_bot and person_id in {"", self._self_id}:
+            text = "…" if text else ""
         if not person_id and not text:
             return self._texts("mark_reply_lost")
         who = self._speaker(person_id, reply.sender_nickname)

@@ -120,6 +120,19 @@ class Forgetting:
             return await self._search(request)
         return await self._forget(await self._wish(request), wanted, is_whole=is_whole)
 
+    async def lines_of(self, request: ChatRequest, typed: str) -> list[SourceLine] | str:
+        """The lines of people that a number means, if the caller may change them, or a sentence."""
+        wish, wanted = await self._wish(request), targets(folded(typed))
+        if not wanted or len({one.number for one in wanted}) != 1:
+            return request.texts("correct_usage")
+        meant = await self._meant(wish, wanted[0].number)
+        if isinstance(meant, str):
+            return meant
+        letters = {one.letter for one in wanted} - {""}
+        lines, refusal = self._chosen(wish, meant, letters, is_whole=False)
+        said = [line for line in lines if Line(line.text).pseudonym] or lines
+        return said or "\n".join(refusal)
+
     async def _wish(self, request: ChatRequest) -> _Wish:
         caller, scope = request.caller, request.scope
         own: set[str] = set()

@@ -83,6 +83,23 @@ def read_document(document_id: str, raw: Mapping[str, Any]) -> StoredDocument:
     )
 
 
+def read_payload(raw: Mapping[str, Any]) -> StoredDocument | None:
+    """The document that a retain was to write; None where its record does not tell one."""
+    contents = as_list(as_dict(raw.get("task_payload")).get("contents"))
+    item = as_dict(contents[0]) if len(contents) == 1 else {}
+    if not isinstance(item.get("content"), str) or not item.get("document_id"):
+        return None
+    metadata = as_dict(item.get("metadata"))
+    return StoredDocument(
+        document_id=str(item["document_id"]),
+        text=item["content"],
+        context=str(item.get("context") or ""),
+        timestamp=str(item.get("event_date") or item.get("timestamp") or ""),
+        metadata={key: str(value) for key, value in metadata.items()},
+        tags=read_tags(item),
+    )
+
+
 def read_listed(raw: Any) -> ListedDocument | None:
     """A document of a list, which holds no text; None where it has no id."""
     if not isinstance(raw, Mapping) or not raw.get("id"):

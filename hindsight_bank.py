@@ -42,6 +42,10 @@ RETAIN = "retain"
 """The kind of operation that writes a document; its parent would count it twice."""
 
 
+CONSOLIDATION = "consolidation"
+"""The kind that concludes from what is new."""
+
+
 class HindsightBank(HindsightConnection):
     """A bank as a whole: its state, its settings, its queue, its figures."""
 
@@ -73,17 +77,20 @@ class HindsightBank(HindsightConnection):
         """Changes settings of the bank."""
         await self._request("PATCH", f"{self._bank}/config", json={"updates": dict(updates)})
 
-    async def operations(self, status: str = "", *, kind: str = "") -> list[Operation]:
-        """What is in the server's queue or was there, newest first, at most `MAX_OPERATIONS`.
+    async def operations(
+        self, status: str = "", *, kind: str = "", most: int = MAX_OPERATIONS
+    ) -> list[Operation]:
+        """What is in the server's queue or was there, newest first.
 
         Args:
             status: Only those with this status.
             kind: Only those of this kind, such as `RETAIN`.
+            most: About so many at most.
         """
         wanted = {"status": status, "type": kind, "limit": PAGE_SIZE}
         query = {name: value for name, value in wanted.items() if value}
         found: list[Operation] = []
-        for offset in range(0, MAX_OPERATIONS, PAGE_SIZE):
+        for offset in range(0, most, PAGE_SIZE):
             answer = await self._list("operations", {**query, "offset": offset})
             rows = answer.rows("operations")
             found += [one for one in map(read_operation, rows) if one]

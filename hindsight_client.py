@@ -21,13 +21,16 @@ from .hindsight_answers import (
     read_document,
     read_listed,
     read_memory,
+    read_payload,
     read_recall,
 )
 from .hindsight_bank import LONG_PAGE, PAGE_SIZE, HindsightBank
 from .hindsight_http import Answer
 from .hindsight_types import (
     NO_OPTIONS,
+    SOURCE_TOKENS,
     DocumentPage,
+    HindsightError,
     MemoryPage,
     RecalledMemory,
     RecallOptions,
@@ -155,13 +158,32 @@ class HindsightClient(HindsightBank):
             item: What to store.
             operation_id: A UUID; a second request with the same one changes nothing.
         """
-        body = {"items": [item.body()], "async": True, "operation_id": operation_id}
-        await self._request("POST", f"{self._bank}/memories", json=body)
+        await self._retain(item, {"async": True, "operation_id": operation_id})
 
     async def retain_now(self, item: RetainItem) -> None:
         """Stores one document and waits until the server has extracted what it holds."""
-        body = {"items": [item.body()], "async": False}
-        await self._request("POST", f"{self._bank}/memories", json=body)
+        await self._retain(item, {"async": False})
+
+    async def _retain(self, item: RetainItem, how: Mapping[str, Any]) -> None:
+        """Sends a document; the log tells of which chat by the digits that its id begins with."""
+        began_at, failure = self._clock.monotonic(), ", cancelled"
+        try:
+            body = {"items": [item.body()], **how}
+            await self._request("POST", f"{self._bank}/memories", json=body)
+            failure = ""
+        except HindsightError as error:
+            failure = f", {error.reason}"
+            raise
+        finally:
+            if self._logger:
+                self._logger.debug(
+                    "retain %s: %s turns, %d characters, %d ms%s",
+                    item.document_id[:8],
+                    item.metadata.get("turns", "?"),
+                    len(item.content),
+                    (self._clock.monotonic() - began_at) * 1000,
+                    failure,
+                )
 
     async def memories(
         self,
@@ -275,6 +297,34 @@ class HindsightClient(HindsightBank):
         """One document, or None if it is gone; the caller checks its tags."""
         answer = await self._request("GET", self._document(document_id), missing_is_empty=True)
         return None if answer.status == 404 else read_document(document_id, answer.content)
+
+    async def retained(self, operation_id: str) -> StoredDocument | None:
+        """What a retain was to write, from its record; None where that does not tell.
+
+        The caller checks its tags.
+        """
+        params = {"include_payload": "true"}
+        path = self._operation(operation_id)
+        answer = await self._request("GET", path, params=params, missing_is_empty=True)
+        return read_payload(answer.content)
+
+    async def found_anywhere(self, query: str, tags: Sequence[str]) -> set[str]:
+        """Ids of the documents that a recall under these tags finds, whatever tags they carry.
+
+        For the test of the server alone: what a chat is given is looked through once more.
+        """
+        body = {
+            "query": query,
+            "budget": "low",
+            "max_tokens": SOURCE_TOKENS,
+            "tags": strict_tags(tags),
+            "tags_match": "all_strict",
+            "include": {"entities": None},
+        }
+        path = f"{self._bank}/memories/recall"
+        answer = await self._request("POST", path, json=body, missing_is_empty=True)
+        found = [memory for memory in map(read_memory, answer.rows("results")) if memory]
+        return {memory.document_id for memory in found if memory.document_id}
 
     async def retag_document(self, document_id: str, tags: Sequence[str]) -> bool:
         """Gives a document and its memories other tags; False if it is gone.

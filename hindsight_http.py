@@ -24,7 +24,7 @@ from .hindsight_types import (
 )
 from .network import route_to
 
-VERSION = "v0.1.0"
+VERSION = "v0.2.0"
 """The plugin's version, the same as in `metadata.yaml`."""
 
 USER_AGENT = f"astrbot_plugin_hindsight_memory/{VERSION.removeprefix('v')}"

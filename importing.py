@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from logging import Logger
 from typing import Protocol
@@ -166,7 +166,9 @@ class Importer:
         clock: Clock,
         logger: Logger,
         listens: Callable[[Scope], bool] = lambda _: False,
+        bot_answers: bool = True,
     ) -> None:
+        self._bot_answers = bot_answers
         self._archive = archive
         self._eraser = eraser
         self._outbox = outbox
@@ -271,7 +273,7 @@ class Importer:
             await self._outbox.set_import_phase(progress.batch, phase)
         if told:
             texts, say = told
-            await say(progress_text(texts, progress))
+            await say(progress_text(texts, replace(progress, phase="told")))
 
     def _log(self, pending: Sequence[Progress]) -> None:
         now = self._clock.monotonic()
@@ -323,7 +325,7 @@ class Importer:
         if first.private_to_speaker or (exchange.answers and not answer):
             return None
         spoken = [Utterance(one.speaker, one.at, one.stored) for one in said if one.stored]
-        if answer:
+        if answer and self._bot_answers:
             at = self._clock.moment(exchange.answers[0].time or first.at.timestamp())
             spoken.append(Utterance(first.bot, at, answer))
         if not spoken:

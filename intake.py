@@ -31,6 +31,8 @@ CLOSE_SECONDS = 5.0
 """The same for the end."""
 SYNC_SECONDS = 1.0
 """The time after a commit until the disk is asked to have it; the commit itself does not wait."""
+LISTENED_IDLE_SECONDS = 600.0
+"""Quiet after which the open window of a chat that listens is sealed."""
 LATE_SECONDS = 30.0
 """Between two looks for what closed instances have left."""
 LOG_EVERY = 100
@@ -125,6 +127,15 @@ class Intake:
             self.disk.failed(TimeoutError("the disk does not answer"))
             await self._clock.wait(self._begin(self._copy(turn)), COPY_SECONDS)
 
+    async def add_heard(self, lines: Sequence[TurnRecord]) -> None:
+        """Puts what was heard on disk, in one go; what the disk refuses it gets later."""
+        if self._closed:
+            await self._clock.wait(self._begin(self._leave(lines)), ADD_SECONDS)
+            return
+        self._unsaved.extend(lines)
+        self._bound()
+        await self._clock.wait(self._commit_soon(), ADD_SECONDS)
+
     async def save(self) -> None:
         """Moves turns from memory to disk; a cancelled caller does not leave it half done."""
         await asyncio.shield(self._commit_soon())
@@ -206,6 +217,15 @@ class Intake:
             edited = await self._outbox.edit_chat(erasure, edit, documents)
             return replace(edited, waiting=edited.waiting + gone)
 
+    async def withdraw(self, erasure: Erasure, message: str, at: float) -> None:
+        """Takes a withdrawn message out of what waits; what is in memory only is not taken in.
+
+        See `Outbox.withdraw`.
+        """
+        async with self._saving:
+            await self._outbox.take_in_files()
+            await self._outbox.withdraw(erasure, message, at=at)
+
     async def waiting(self, chat: str) -> list[Document]:
         """All of a chat that waits, in order; what is in memory only has no document id yet."""
         async with self._saving:
@@ -279,7 +299,8 @@ class Intake:
         for place in places:
             self._idle_at.pop(place.document_id, None)
             if not place.sealed:
-                self._idle_at[place.document_id] = now + self._idle_seconds
+                seconds = LISTENED_IDLE_SECONDS if place.is_listened else self._idle_seconds
+                self._idle_at[place.document_id] = now + seconds
 
     async def _keep(self, kept: Sequence[TurnRecord]) -> None:
         """Keeps these turns in memory, in the place of all that was there."""
@@ -310,7 +331,10 @@ class Intake:
 
     def _bound(self) -> None:
         while self._unsaved and self.unsaved > MAX_UNSAVED_TURNS:
-            if self._copies.pop(id(self._unsaved.popleft()), None) is None:
+            if heard := next((one for one in self._unsaved if one.is_heard), None):
+                self._unsaved.remove(heard)
+                self._count_lost(1)
+            elif self._copies.pop(id(self._unsaved.popleft()), None) is None:
                 self._count_lost(1)  # of others the next instance finds the copy
 
     def _count_lost(self, number: int) -> None:

@@ -58,6 +58,7 @@ def write_late(path: Path, turns: Sequence[TurnRecord], *, in_haste: bool = Fals
             "chat": turn.chat,
             "header": turn.header.to_json(),
             "lines": [line.text for line in turn.lines],
+            "messages": [line.message for line in turn.lines],
             "began": turn.began,
         }
         for turn in turns
@@ -96,7 +97,8 @@ def _written_at(path: Path) -> float:
 
 
 def _late_turn(row: dict[str, Any]) -> LateTurn:
-    lines = tuple(Line(text) for text in row["lines"])
+    messages = row.get("messages") or [""] * len(row["lines"])  # an earlier version's has none
+    lines = tuple(Line(*one) for one in zip(row["lines"], messages, strict=True))
     header, began = Header.from_json(row["header"]), float(row["began"])
     turn = TurnRecord(row["chat"], header, lines, urgent=True, began=began)
     return LateTurn(row["document_id"], row["operation_id"], turn)

@@ -5,6 +5,7 @@ they stand and would not recognise `GreedyStr`.
 """
 
 import asyncio
+import functools
 import json
 import re
 from collections.abc import (
@@ -17,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
@@ -36,26 +38,43 @@ from astrbot.core.message.message_event_result import MessageChain, MessageEvent
 from astrbot.core.star.filter.command import CommandFilter, GreedyStr
 from astrbot.core.star.filter.command_group import CommandGroupFilter
 from astrbot.core.star.session_plugin_manager import SessionPluginManager
-from astrbot.core.star.star_handler import star_handlers_registry
+from astrbot.core.star.star import star_map
+from astrbot.core.star.star_handler import EventType, StarHandlerMetadata, star_handlers_registry
 
 from .assembly import assemble
 from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller, FileSender
-from .events import EventReader, ids_of, is_manager, locale_of, origin_of, person_id_of
+from .events import (
+    EventReader,
+    group_name_of,
+    ids_of,
+    is_manager,
+    locale_of,
+    message_id_of,
+    origin_of,
+    person_id_of,
+    said_at,
+    withdrawn_id_of,
+)
 from .handover import Handover
 from .hindsight_client import HindsightClient
 from .hindsight_types import HindsightError
 from .history import PastEvent, Place
+from .intake import DISK_ERRORS
+from .listening import Heard, Listening
 from .model_tools import ToolName, ToolSpec
-from .scope import UNKNOWN_PERSON, Scope, Skip, is_listed
+from .personas import Personas
+from .scope import UNKNOWN_PERSON, Origin, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
 from .transcript import PLUGIN, Message, Speaker
 from .turn import Turn, answer_in
 
 TURN_EXTRA = f"{PLUGIN}_turn"
+HEARD_EXTRA = f"{PLUGIN}_heard_at"
+PERSONA_EXTRA = f"{PLUGIN}_persona"
 COMMAND = "hindsight"
 WORK_SECONDS = 3.0
 """So long an ending instance waits for commands and tools."""
@@ -65,6 +84,9 @@ FLUSH_SECONDS = 1.5
 SUCCESSOR_SECONDS = 3.0
 HOOK_SUCCESSOR_SECONDS = 0.5
 """A reply goes on without memory rather than wait longer for a reload."""
+BRIDGE = f"{PLUGIN}_bridge"
+BRIDGE_SECONDS = 10.0
+"""So long a closed instance looks after the turns of a moment in which AstrBot has no other."""
 TAKES_FILES = frozenset({"aiocqhttp", "discord", "lark", "slack", "telegram", "webchat", "wecom"})
 """Platforms whose adapters send files in every version of AstrBot that is supported."""
 NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
@@ -73,6 +95,14 @@ HISTORY_SECONDS = 20.0
 """So long one page of a chat's past may take."""
 HOOK_PRIORITY = -100
 """Last of all plugins, so that others' changes to the message are seen, and ours stay last."""
+
+HEAR_PRIORITY = 1000
+"""Before plugins that answer and end the event: what was said was said all the same."""
+LOG_EVERY = 100
+"""Messages that could not be heard between two lines in the log."""
+WITHDRAW_TRIES = 600
+WITHDRAW_PAUSE_SECONDS = 1.0
+"""Between two tries while the disk fails."""
 
 ToolRun = Callable[[AstrMessageEvent, ToolName, str], Awaitable[str]]
 
@@ -130,6 +160,28 @@ class WokenInPrivateOrByName(filter.CustomFilter):
         return bool(event.is_at_or_wake_command)
 
 
+class TellsOfWithdrawal(filter.CustomFilter):
+    """Passes what tells that a message was withdrawn."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Looks only: what is to be done is done where session rules have been asked."""
+        return bool(withdrawn_id_of(event))
+
+
+class SaidWhereTheGroupListens(filter.CustomFilter):
+    """Passes what is said in groups that listen, so that no other message meets our handler."""
+
+    def filter(self, event: AstrMessageEvent, cfg: AstrBotConfig) -> bool:  # noqa: ARG002
+        """Looks only, and never raises: AstrBot would tell the group."""
+        star = star_map.get(__name__)
+        plugin = star.star_cls if star else None
+        try:
+            return isinstance(plugin, HindsightMemory) and plugin.listens(event)
+        except Exception:  # noqa: BLE001 - see above
+            logger.debug("could not tell whether a group listens", exc_info=True)
+            return False
+
+
 class HindsightMemory(Star):
     """Long-term memory for each chat, kept in Hindsight."""
 
@@ -149,6 +201,9 @@ class HindsightMemory(Star):
         self._state, self._memory = self._parts.state, self._parts.memory
         self._handover = Handover[HindsightMemory](self._running_instance, self._clock)
         self._bot_names = BotNames(self._clock)
+        self._listening = Listening(self._memory, self._read_heard, self._clock)
+        self._unheard = 0
+        self._personas = Personas(context)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakSet[Turn] = WeakSet()
         self._working: WeakValueDictionary[str, Turn] = WeakValueDictionary()
@@ -162,13 +217,10 @@ class HindsightMemory(Star):
             logger.error(Texts("en")(self._state.fault or "salt_lost"))
         if tools := [MemoryTool(spec, self.use_tool) for spec in self._parts.tools.specs]:
             self.context.add_llm_tools(*tools)
-        delivery, stored = self._parts.delivery, self._parts.stored
-        await delivery.start()
-        if stored:
-            self._parts.workers.start("eraser", stored.eraser.run)
-        self._parts.workers.start("delivery", delivery.run)
-        if self._parts.importer:
-            self._parts.workers.start("import", self._parts.importer.run)
+        await self._parts.delivery.start()
+        for name, job in self._parts.jobs.items():
+            self._parts.workers.start(name, job)
+        self._parts.workers.start("listening", self._listening.run)
         if self._parts.client:
             self._start(_warm(self._parts.client))
         self._is_running = True
@@ -193,14 +245,17 @@ class HindsightMemory(Star):
         await self._memory.aclose()
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
+                await self._listening.flush()
                 await self._parts.delivery.flush()
         except TimeoutError:
             logger.info("stopping before everything was sent; the rest follows at the next start")
         self._handover.close()
+        await self._listening.flush()
         await self._parts.delivery.aclose()
         await self._parts.people.aclose()
         if self._parts.client:
             await self._parts.client.aclose()
+        self._bridge()
 
     # --- Hooks --------------------------------------------------------------------------------
 
@@ -224,7 +279,11 @@ class HindsightMemory(Star):
         elif turn := await self._asked_turn(event):
             self._start(self._ask_bot_name(event))
             self._working[event.unified_msg_origin] = turn
-            if block := await turn.block():
+            recalled = await turn.recalled()
+            block = recalled.block
+            if recalled.with_private and await self._is_shared(event, turn.message):
+                block, turn.is_private = recalled.with_private, True
+            if block:
                 req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
     @filter.on_agent_begin(priority=HOOK_PRIORITY, desc=in_both("about_begin"))
@@ -243,10 +302,33 @@ class HindsightMemory(Star):
         turn = self._working.get(event.unified_msg_origin)
         scope = self._memory.admit(self._scope(event))
         if turn and event.message_str and isinstance(scope, Scope):
-            message = self._reader(event, scope).message(self._clock.local())
+            message = self._message(event, scope, self._clock.local())
             is_theirs = message.speaker.pseudonym == turn.message.speaker.pseudonym
             if is_theirs and not message.private_to_speaker:
                 turn.follow_ups.append(message)
+
+    @filter.custom_filter(SaidWhereTheGroupListens)
+    @filter.event_message_type(
+        filter.EventMessageType.GROUP_MESSAGE,
+        priority=HEAR_PRIORITY,
+        desc=in_both("about_listening"),
+    )
+    async def listen(self, event: AstrMessageEvent) -> None:
+        """Hears what is said in a group that listens; nobody waits for it, nothing is stopped."""
+        try:
+            plugin = self._handover.successor() or self
+            await plugin.hear(event)
+        except Exception:  # noqa: BLE001 - it would stop the event for other plugins
+            self._log_unheard()
+
+    @filter.custom_filter(TellsOfWithdrawal)
+    @filter.event_message_type(filter.EventMessageType.ALL, desc=in_both("about_withdrawn"))
+    async def note_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Forgets a message that was withdrawn; nobody is told, and no other plugin is stopped."""
+        try:
+            await self._forget_withdrawn(event)
+        except Exception:  # noqa: BLE001 - it would stop the event for other plugins
+            logger.error("a withdrawn message could not be forgotten", exc_info=True)
 
     @filter.after_message_sent(desc=in_both("about_new"))
     async def note_new_talk(self, event: AstrMessageEvent) -> None:
@@ -292,8 +374,10 @@ class HindsightMemory(Star):
             async for answer in plugin.answer(event, words):
                 yield answer
         else:
+            await self._note_persona(event)
             cleaned = await self._clean(event, words)
-            caller = replace(self._caller(event, self._scope(event)), typed=words)
+            scope = await self._parts.bindings.meet(self._scope(event))
+            caller = replace(self._caller(event, scope), typed=words)
             async for answer in self._parts.commands.answer(caller, cleaned):
                 yield answer
 
@@ -304,22 +388,27 @@ class HindsightMemory(Star):
             return self._texts(event)("ended")
         if plugin is not self:
             return await plugin.use_tool(event, name, text)
+        await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        return await self._parts.tools.answer(name, caller, text)
+        is_private = _is_private(_turn_of(event))
+        return await self._parts.tools.answer(name, caller, text, is_private=is_private)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
         # What has passed one of our handlers was admitted by the session's rules just now.
         passed = event.get_extra("activated_handlers") or ()
         is_passed = any(handler.handler_module_path == __name__ for handler in passed)
+        await self._note_persona(event)
         scope = await self._admitted(event, is_passed=is_passed)
         if isinstance(scope, Skip):
             self._refuse(event, scope)
             return None
         await self._parts.people.meet(scope, ids_of(event))
-        message = self._reader(event, scope).message(self._clock.local())
-        turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
+        at = event.get_extra(HEARD_EXTRA) or self._clock.local()
+        message = self._message(event, scope, at)
+        message = replace(message, began=self._clock.monotonic())
+        turn = Turn(await self._with_shared(event, message), self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
             self._parts.importer.met(scope.chat, message.texts, past.say)
@@ -339,15 +428,18 @@ class HindsightMemory(Star):
             if turn:  # without the waiting hook this is a runner that drops our part (Dify, …)
                 self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
         elif turn := _turn_of(event):
+            await self._note_persona(event)
             admitted = await self._admitted(event)
             if isinstance(admitted, Skip):
                 turn.drop_recall()
                 self._refuse(event, admitted)
                 return None
-            is_elsewhere = admitted != turn.message.scope  # bound to another memory meanwhile
+            # Another persona answers after all, or the chat was bound to another memory.
+            is_elsewhere = admitted != turn.message.scope
+            if is_elsewhere:
+                turn.message = await self._read_again(event, turn, admitted)
             if turn.recall and (is_elsewhere or self._memory.is_outdated(turn.message)):
                 turn.drop_recall()
-                turn.message = await self._read_again(event, turn, admitted)
                 turn.recall = self._memory.start_recall(turn.message)
         if turn:
             turn.is_asked = True
@@ -377,14 +469,99 @@ class HindsightMemory(Star):
             joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
-            await self._memory.remember([first, *joined], answer, self._clock.local())
+            kept = "" if _is_private(turn) else answer  # else it becomes everybody's
+            await self._memory.remember([first, *joined], kept, self._clock.local())
 
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
         await self._parts.people.meet(scope, ids_of(event))
-        first, now = turn.message, self._reader(event, scope).message(turn.message.at)
+        first, now = turn.message, self._message(event, scope, turn.message.at)
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
+
+    async def _with_shared(self, event: AstrMessageEvent, message: Message) -> Message:
+        """A message with the private chat that its speaker lets be read here, if any."""
+        sharing = self._parts.sharing
+        if shared := sharing.of(message.scope, person_id_of(event)):
+            sharing.note_name(message.scope, group_name_of(event))
+            message = replace(message, shared=shared)
+        return message if await self._is_shared(event, message) else replace(message, shared=None)
+
+    async def _is_shared(self, event: AstrMessageEvent, message: Message) -> bool:
+        """Whether the speaker's private chat may be read here now, also by its session's rules."""
+        if message.shared is None:
+            return False
+        umo = self._parts.sharing.umo(message.shared, origin_of(event))
+        if umo and not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
+            return False
+        return self._memory.may_show_private(message)  # nothing can change from here on
+
+    def listens(self, event: AstrMessageEvent) -> bool:
+        """Whether the chat of an event is a group that listens."""
+        if not self._state.is_listening or not event.get_group_id():
+            return False
+        scope = self._scope(event)
+        return isinstance(scope, Scope) and self._state.listens(scope)
+
+    async def hear(self, event: AstrMessageEvent) -> None:
+        """Takes what was said in a group that listens."""
+        scope = self._scope(event)
+        if not isinstance(scope, Scope) or not self._state.listens(scope):
+            return
+        at = said_at(event, self._clock.local())
+        event.set_extra(HEARD_EXTRA, at)  # should the bot answer uncalled, it is the same line
+        self._listening.hear(event, scope, at, is_called=bool(event.is_at_or_wake_command))
+        if self._handover.is_closed:
+            await self._listening.flush()
+
+    async def _read_heard(self, heard: Heard) -> Message | None:
+        """Reads what was heard, unless it has become a turn; the others do not suffer by one."""
+        if _turn_of(heard.event):
+            return None
+        try:
+            await self._parts.people.meet(heard.scope, ids_of(heard.event))
+            message = self._message(heard.event, heard.scope, heard.at)
+        except Exception:  # noqa: BLE001 - whatever another plugin has made of the event
+            self._log_unheard()
+            return None
+        return replace(message, began=heard.began)
+
+    def _log_unheard(self) -> None:
+        if self._unheard % LOG_EVERY == 0:
+            logger.error("a message could not be heard", exc_info=True)
+        self._unheard += 1
+
+    async def _forget_withdrawn(self, event: AstrMessageEvent) -> None:
+        """Has a message forgotten; where the disk fails, as soon as it does not.
+
+        What the bot itself has said is known by no id.
+        """
+        if origin_of(event).sender_id == str(event.get_self_id() or ""):
+            return
+        for _ in range(WITHDRAW_TRIES):
+            plugin = self._handover.successor() or self
+            try:
+                await plugin.withdraw(origin_of(event), withdrawn_id_of(event))
+            except DISK_ERRORS:
+                await self._clock.sleep(WITHDRAW_PAUSE_SECONDS)
+            else:
+                return
+        logger.error("the disk did not take for long that a message was withdrawn")
+
+    async def withdraw(self, origin: Origin, message_id: str) -> None:
+        """Takes a message, and the answer to it, out of all memories of its chat.
+
+        Raises:
+            sqlite3.Error, OSError: The disk failed.
+        """
+        scope, hasher = self._parts.bindings.resolve(origin), self._state.hasher
+        if hasher is None or isinstance(scope, Skip):
+            return
+        message = hasher.message(origin, message_id)
+        for memory in self._parts.bindings.memories(scope):
+            self._memory.forget_chat(memory)
+            if self._parts.stored:
+                await self._parts.stored.eraser.withdraw(memory, message)
 
     def _event_over(self, event: AstrMessageEvent, turn: Turn) -> None:
         """Takes the answer of a turn that ended while a reload left AstrBot without our hooks."""
@@ -413,11 +590,50 @@ class HindsightMemory(Star):
             return self
         return await self._handover.await_successor(SUCCESSOR_SECONDS)
 
+    def _bridge(self) -> None:
+        """Keeps the hooks while AstrBot reloads: it drops them before it has the next instance's.
+
+        A turn of that moment is answered like any other, and would be seen by nobody.
+        """
+        if (metadata := star_map.get(__name__)) is None:
+            return
+        hooks = [
+            replace(
+                hook,
+                handler_module_path=BRIDGE,
+                handler_full_name=f"{BRIDGE}_{hook.handler_name}",
+                handler=functools.partial(self._bridged, hook.handler_name),
+            )
+            for hook in star_handlers_registry.get_handlers_by_module_name(__name__)
+            if hook.event_type is not EventType.AdapterMessageEvent
+        ]
+        star_map[BRIDGE] = metadata
+        for hook in hooks:
+            star_handlers_registry.append(hook)
+        self._start(self._end_bridge(hooks))
+
+    async def _bridged(self, name: str, event: AstrMessageEvent, *arguments: Any) -> None:
+        """Calls a hook of this instance while none is registered, be it this or another one."""
+        if getattr(star_map.get(__name__), "star_cls", None) is None:
+            await getattr(self, name)(event, *arguments)
+
+    async def _end_bridge(self, hooks: list[StarHandlerMetadata[Any]]) -> None:
+        await self._handover.poll(lambda: self._running_instance() is not None, BRIDGE_SECONDS)
+        for hook in hooks:
+            star_handlers_registry.remove(hook)
+        if not star_handlers_registry.get_handlers_by_module_name(BRIDGE):
+            star_map.pop(BRIDGE, None)
+
     # --- Reading events -----------------------------------------------------------------------
+
+    async def _note_persona(self, event: AstrMessageEvent) -> None:
+        """Leaves on the event which persona answers it, where that makes a difference."""
+        if self._settings.separate_personas:
+            event.set_extra(PERSONA_EXTRA, await self._personas.in_force(event))
 
     async def _admitted(self, event: AstrMessageEvent, *, is_passed: bool = False) -> Scope | Skip:
         """The chat of an event, or why it has no memory now; AstrBot asks no rule for hooks."""
-        scope = self._memory.admit(self._scope(event))
+        scope = self._memory.admit(await self._parts.bindings.meet(self._scope(event)))
         umo = event.unified_msg_origin
         if isinstance(scope, Skip) or is_passed:
             return scope
@@ -431,7 +647,14 @@ class HindsightMemory(Star):
             return Skip.DENIED
         if privacy.allow_chats and not is_listed(origin, privacy.allow_chats):
             return Skip.DENIED
-        return self._parts.bindings.scope(origin)
+        return self._parts.bindings.scope(origin, event.get_extra(PERSONA_EXTRA) or "")
+
+    def _message(self, event: AstrMessageEvent, scope: Scope, at: datetime) -> Message:
+        return replace(self._reader(event, scope).message(at), key=self._message_key(event))
+
+    def _message_key(self, event: AstrMessageEvent) -> str:
+        hasher = self._state.hasher
+        return hasher.message(origin_of(event), message_id_of(event)) if hasher else ""
 
     def _reader(
         self, event: AstrMessageEvent, scope: Scope, past: PastEvent | None = None
@@ -446,6 +669,8 @@ class HindsightMemory(Star):
             wake_prefix=self._provider_prefix(event),
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
+            # Its answers in such a group are not stored, and so they are not by this way either.
+            quotes_bot=not self._parts.sharing.is_shared_in(scope),
         )
 
     def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:
@@ -466,6 +691,8 @@ class HindsightMemory(Star):
             send_file=_file_sender(event),
             past=past,
             place=origin_of(event),
+            chat_name=group_name_of(event),
+            message=self._message_key(event),
         )
 
     async def read_past(
@@ -668,6 +895,11 @@ def _turn_of(event: AstrMessageEvent) -> Turn | None:
     """
     turn = event.get_extra(TURN_EXTRA)
     return turn if hasattr(turn, "is_asked") else None
+
+
+def _is_private(turn: Turn | None) -> bool:
+    """Whether the model knows something of a private chat; a turn of an older class cannot tell."""
+    return bool(getattr(turn, "is_private", False))
 
 
 def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import logging
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from logging import Logger
+from typing import Any
 
 from .breaker import Breaker
 from .cleaning import as_said
@@ -28,14 +32,17 @@ from .hindsight_types import (
 )
 from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
-from .memory_formatter import build_block
+from .memory_formatter import Block, build_block
 from .query import asks_to_forget, asks_to_remember, build_query, halve_query
 from .ranking import rank
 from .recent import Recent
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings
+from .sharing import Sharing
 from .texts import Texts
+from .tokens import estimate_tokens
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
+from .turn import Recalled
 
 ASKED_TOKENS = 4096
 """More than is shown: what the server ranks low may be what the question needs."""
@@ -44,6 +51,9 @@ MAX_TIMINGS = 500
 REPEAT_SECONDS = 3600.0
 MIN_REPEATED_BYTES = 24
 """Eight Chinese characters, or two dozen letters."""
+
+SHOWN_DIGITS = 8
+"""So much of a chat's hash stands in the log."""
 
 PROFILE_SECONDS = 600.0
 PROFILE_PENDING_SECONDS = 60.0
@@ -65,6 +75,8 @@ class RecallReport:
         lines: How many memories stand in it.
         left_out: How many more were found that it had no room for.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
+        private: What was injected of the private chat that the speaker shares.
+        message: Whose that is, where there is something.
     """
 
     at: datetime
@@ -75,6 +87,8 @@ class RecallReport:
     lines: int = 0
     left_out: int = 0
     failure: str = ""
+    private: tuple[RecalledMemory, ...] = field(default=(), repr=False)
+    message: Message | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -86,7 +100,10 @@ class MemoryFigures:
         failures: Failed recalls, by reason.
         recalls: Recalls that were answered.
         lines: Memories injected.
+        tokens: What they cost, about.
         turns: Turns handed to the outbox.
+        heard: Lines heard in groups that listen, handed to the outbox.
+        heard_chars: Their characters.
         repeated: Turns left out because the same person had said the same within the hour.
         timings: Seconds of the latest recalls.
     """
@@ -95,7 +112,10 @@ class MemoryFigures:
     failures: Counter[str] = field(default_factory=Counter)
     recalls: int = 0
     lines: int = 0
+    tokens: float = 0.0
     turns: int = 0
+    heard: int = 0
+    heard_chars: int = 0
     repeated: int = 0
     timings: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
 
@@ -114,7 +134,12 @@ class ChatMemory:
         client: Hindsight, or None while the settings do not allow any request.
         delivery: Where turns go.
         clock: The time.
+        logger: Gets a line for each recall and skip, at debug level.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
+        sharing: Which private chats are read in groups.
+
+    Attributes:
+        met: The chats that were spoken in since the start.
     """
 
     def __init__(
@@ -125,8 +150,11 @@ class ChatMemory:
         delivery: Delivery,
         *,
         clock: Clock,
+        logger: Logger | None = None,
         read_profile: ProfileReader | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
+        self._sharing = sharing
         self._read_profile = read_profile
         self._settings = settings
         self._state = state
@@ -139,7 +167,9 @@ class ChatMemory:
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._forgotten_at: Recent[str, float] = Recent()
-        self._running: set[asyncio.Task[str]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._logger = logger or logging.getLogger(__name__)
+        self.met: dict[str, Scope] = {}
         self.breaker = Breaker(self._probe, clock)
         self.figures = MemoryFigures()
 
@@ -160,6 +190,7 @@ class ChatMemory:
     def skip(self, reason: Skip, scope: Scope | Skip) -> None:
         """Counts a message that is answered without memory, and notes why for its chat."""
         self.figures.skips[reason] += 1
+        self._log_skip(scope, reason)
         if isinstance(scope, Scope):
             self._skipped.put(scope.chat, reason)
 
@@ -179,13 +210,31 @@ class ChatMemory:
         """When something of this chat was forgotten last, in monotonic seconds; -inf for never."""
         return self._forgotten_at.get(scope.chat, -math.inf)
 
-    def start_recall(self, message: Message) -> asyncio.Task[str] | None:
+    def may_show_private(self, message: Message) -> bool:
+        """Whether lines of the private chat that was read for a message may be shown now.
+
+        Not where it is no longer shared, or where something of it was forgotten since.
+        """
+        if self._sharing is None or message.shared is None:
+            return False
+        forgotten_at = self._forgotten_at.get(message.shared.scope.chat, -math.inf)
+        return forgotten_at < message.began and self._sharing.is_shared(message.shared)
+
+    def private_lines(self, report: RecallReport, person: Speaker) -> tuple[RecalledMemory, ...]:
+        """What the last recall brought of a private chat, for its person alone."""
+        message = report.message
+        if message is None or message.speaker.pseudonym != person.pseudonym:
+            return ()
+        return report.private if self.may_show_private(message) else ()
+
+    def start_recall(self, message: Message) -> asyncio.Task[Recalled] | None:
         """Begins to recall for a message.
 
         Returns:
-            A task that ends within the deadline with the block to inject, or an empty text; or
-            None where nothing is recalled (counted).
+            A task that ends within the deadline with the block to inject, if any; or None where
+            nothing is recalled (counted).
         """
+        self.met[message.scope.chat] = message.scope
         query = self._query(message)
         if not query:
             self.skip(Skip.NO_WORDS, message.scope)
@@ -203,19 +252,23 @@ class ChatMemory:
 
         Args:
             turn: What was said, with what the same person added while the bot was working.
-            answer: The bot's final words, one line, ids replaced.
+            answer: The bot's final words, one line, ids replaced; empty where they are not to be
+                stored.
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
-        if isinstance(self.admit(first.scope), Skip) or first.private_to_speaker:
+        is_wanted = not self.is_outdated(first)
+        reason = self._not_stored(turn, is_wanted=is_wanted)
+        if reason:
+            self._log_skip(first.scope, f"not stored, {reason}")
             return
-        if any(asks_to_forget(message.words) for message in turn):
-            return  # it would say once more what is to be forgotten
-        if self._is_repeated(first, "\n".join(one.stored for one in turn)):
-            self.figures.repeated += 1
+        said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
+        if self._settings.retain.bot_answers:
+            said.append(Utterance(first.bot, answered_at, answer))
+        said = [one for one in said if one.text]
+        if not said:
             return
-        said = [Utterance(one.speaker, one.at, one.stored) for one in turn]
-        said = [one for one in (*said, Utterance(first.bot, answered_at, answer)) if one.text]
+        self.met[first.scope.chat] = first.scope
         self.figures.turns += 1
         header = Header.of(first.scope, first.texts, first.at, first.bot)
         record = TurnRecord(
@@ -224,10 +277,41 @@ class ChatMemory:
             turn_lines(said, first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
+            is_listened=self._state.listens(first.scope),
         )
         await self._delivery.add(record)
-        if not self.is_outdated(first):
+        if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
+
+    async def hear(self, said: Sequence[Message]) -> None:
+        """Puts on disk what was said in groups that listen, without calling the bot.
+
+        What has come before somebody switched anything off is not put there after.
+        """
+        heard = [one for one in said if self._may_hear(one)]
+        records: list[TurnRecord] = []
+        for one in heard:
+            line = Utterance(one.speaker, one.at, one.stored, one.key)
+            header = Header.of(one.scope, one.texts, one.at, one.bot)
+            record = TurnRecord(
+                one.scope.chat,
+                header,
+                (line.line,),
+                began=one.began,
+                is_listened=True,
+                is_heard=True,
+            )
+            records.append(record)
+            self.figures.heard += 1
+            self.figures.heard_chars += record.chars
+            if not self.is_outdated(one):
+                self._lately.say(one.scope, [line], self._clock.monotonic())
+        if records:
+            await self._delivery.add_heard(records)
+
+    def _may_hear(self, message: Message) -> bool:
+        is_open = self._state.listens(message.scope) and not message.private_to_speaker
+        return is_open and isinstance(self.admit(message.scope), Scope)
 
     def record(
         self,
@@ -238,6 +322,7 @@ class ChatMemory:
         at: datetime,
         *,
         by_bot: bool = False,
+        message: str = "",
     ) -> TurnRecord:
         """One line that somebody wants to be remembered, as it will be stored.
 
@@ -248,9 +333,10 @@ class ChatMemory:
             text: One line, ids replaced.
             at: When, aware, in the local timezone.
             by_bot: The bot says it, in answer to that person.
+            message: See `Message.key`.
         """
         bot = Speaker(texts("name_bot"))
-        said = Utterance(bot if by_bot else person, at, as_said(text, texts))
+        said = Utterance(bot if by_bot else person, at, as_said(text, texts), message)
         header = Header.of(scope, texts, at, bot)
         return TurnRecord(
             scope.chat,
@@ -280,6 +366,25 @@ class ChatMemory:
     def forget_talk(self) -> None:
         """Drops what was just said in all chats, where somebody wants to be stored in none."""
         self._lately.forget_all()
+
+    def _not_stored(self, turn: Sequence[Message], *, is_wanted: bool) -> str:
+        """Why a turn is not stored, or empty; what is repeated is counted."""
+        first = turn[0]
+        admitted = self.admit(first.scope)
+        if isinstance(admitted, Skip):
+            return admitted
+        if first.private_to_speaker:
+            return "opted_out"
+        if any(asks_to_forget(message.words) for message in turn):
+            return "wish to forget"  # it would say once more what is to be forgotten
+        if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
+            self.figures.repeated += 1
+            return "repeated"
+        return ""
+
+    def _log_skip(self, scope: Scope | Skip, reason: str) -> None:
+        chat = scope.chat[:SHOWN_DIGITS] if isinstance(scope, Scope) else "-"
+        self._logger.debug("skip %s: %s", chat, reason)
 
     def _is_repeated(self, first: Message, text: str) -> bool:
         """Whether this person said the same within the hour; if not, notes it.
@@ -313,7 +418,7 @@ class ChatMemory:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
 
-    def _recall_ended(self, task: asyncio.Task[str]) -> None:
+    def _recall_ended(self, task: asyncio.Task[Recalled]) -> None:
         self._running.discard(task)
         if task.cancelled() or task.exception():
             self.breaker.abandoned()
@@ -329,13 +434,13 @@ class ChatMemory:
         now, is_stuck = self._clock.monotonic(), self._delivery.state.stopped
         return self._lately.lines(scope, -math.inf if is_stuck else now - LINE_SECONDS)
 
-    async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
+    async def _recall(self, client: HindsightClient, message: Message, query: str) -> Recalled:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
-        report = RecallReport(message.at, query)
+        report, found = RecallReport(message.at, query), Recalled()
         deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            memories = await self._ask(client, message.scope, query, message.at, deadline)
+            memories, private = await self._ask_for(client, message, query, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
@@ -344,11 +449,41 @@ class ChatMemory:
             (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
-            report = self._with_block(report, message, memories)
+            report, found = self._with_block(report, message, memories, private)
+        report = replace(report, seconds=self._clock.monotonic() - started)
+        self._logger.debug(
+            "recall %s: %d memories, %d left out, %d ms%s",
+            message.scope.chat[:SHOWN_DIGITS],
+            report.lines,
+            report.left_out,
+            report.seconds * 1000,
+            f", {report.failure}" if report.failure else "",
+        )
         if self.is_outdated(message):
-            return ""
-        self._keep(message.scope, replace(report, seconds=self._clock.monotonic() - started))
-        return report.block
+            return Recalled()
+        self._keep(message.scope, report)
+        return found
+
+    async def _ask_for(
+        self, client: HindsightClient, message: Message, query: str, deadline: float
+    ) -> tuple[list[RecalledMemory], list[RecalledMemory]]:
+        """What the chat's memory has and, at the same time, what a shared private one has.
+
+        The chat's decides whether the recall has failed; a private one that fails is left out.
+        """
+        scopes = [message.scope, *([message.shared.scope] if message.shared else [])]
+        asked = [self._ask(client, one, query, message.at, deadline) for one in scopes]
+        if len(asked) == 1:
+            return await asked[0], []
+        found, private = await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(found, BaseException):
+            raise found
+        if isinstance(private, HindsightError):
+            self.figures.failures[private.reason] += 1
+            private = []
+        if isinstance(private, BaseException):
+            raise private
+        return found, private
 
     async def _ask(
         self,
@@ -381,13 +516,18 @@ class ChatMemory:
             return await ask(halve_query(query))
 
     def _with_block(
-        self, report: RecallReport, message: Message, memories: list[RecalledMemory]
-    ) -> RecallReport:
+        self,
+        report: RecallReport,
+        message: Message,
+        memories: list[RecalledMemory],
+        private: list[RecalledMemory],
+    ) -> tuple[RecallReport, Recalled]:
         speaker = message.speaker
         ranked = self._ranked(
             message.scope, memories, report.query, message.at, asker=speaker.pseudonym
         )
-        block = build_block(
+        build = functools.partial(
+            build_block,
             ranked,
             texts=message.texts,
             timezone=message.at.tzinfo,
@@ -396,13 +536,36 @@ class ChatMemory:
             profile=self._profile(message),
             wishes_to_forget=asks_to_forget(message.words),
         )
-        return replace(
+        block = build()
+        own = self._private(message, private, report.query)
+        whole = build(private=own) if own else Block()
+        report = replace(
             report,
             memories=block.shown,
             block=block.text,
             lines=len(block.shown),
             left_out=block.left_out,
+            private=whole.private,
+            message=message if whole.private else None,
         )
+        return report, Recalled(block.text, whole.text if whole.private else "")
+
+    def _private(
+        self, message: Message, found: list[RecalledMemory], query: str
+    ) -> list[RecalledMemory]:
+        """What a shared private chat has, best first, its person under the number of here."""
+        if message.shared is None or not self.may_show_private(message):
+            return []
+        speaker, theirs = message.speaker.pseudonym, message.shared.pseudonym
+        ranked = self._ranked(message.shared.scope, found, query, message.at, asker=theirs)
+        return [
+            replace(
+                memory,
+                text=memory.text.replace(theirs, speaker),
+                speakers=tuple(one.replace(theirs, speaker) for one in memory.speakers),
+            )
+            for memory in ranked
+        ]
 
     def _ranked(
         self,
@@ -426,6 +589,7 @@ class ChatMemory:
         else:
             self.figures.recalls += 1
             self.figures.lines += report.lines
+            self.figures.tokens += estimate_tokens(report.block)
             self.figures.timings.append(report.seconds)
 
     def _profile(self, message: Message) -> str:

@@ -84,8 +84,19 @@ class ModelTools:
         self._status = status
         self._limit = limit
 
-    async def answer(self, name: ToolName, caller: Caller, text: str) -> str:
-        """What is remembered of this chat for a query; or takes a sentence as the bot's own."""
+    async def answer(
+        self, name: ToolName, caller: Caller, text: str, *, is_private: bool = False
+    ) -> str:
+        """What is remembered of this chat for a query; or takes a sentence as the bot's own.
+
+        Args:
+            name: The tool.
+            caller: Who is answered with it.
+            text: The query or the sentence.
+            is_private: The model knows things that must not be stored in this chat.
+        """
+        if is_private and name == "remember":
+            return caller.texts("tool_private")
         handler = {"recall": self._recall, "remember": self._remember}[name]
         work = self._answer(caller, text, handler)
         return await self._work.start(work, ended=caller.texts("ended"))
@@ -122,7 +133,15 @@ class ModelTools:
             return texts("remember_usage")
         if self._state.is_opted_out(scope, caller.person_id):
             return texts("remember_opted_out")
-        record = self._memory.record(scope, texts, caller.speaker, text, caller.now, by_bot=True)
+        record = self._memory.record(
+            scope,
+            texts,
+            caller.speaker,
+            text,
+            caller.now,
+            by_bot=True,
+            message=caller.message,
+        )
         await self._delivery.add(record)
         return texts("tool_remembered")
 

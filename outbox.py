@@ -13,6 +13,7 @@ SQLite calls block, so all of them run on one thread of the outbox's own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import sqlite3
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate
 
-from . import batches, wishes
+from . import batches, wishes, withdrawn
 from .batches import Batch, ImportFacts, Phase, Progress, Silence
 from .hindsight_types import RetainItem
 from .late import LateTurn, late_files, new_late_path, read_late, write_late
@@ -46,6 +47,7 @@ from .transcript import (
     build_item,
     count_chars,
     group_turns,
+    in_order,
     new_document_id,
 )
 from .wishes import Edited, Erasure
@@ -54,6 +56,8 @@ Edit = Callable[[Sequence[Line]], list[Line]]
 
 MAX_WINDOW_CHARS = 6000
 """A window is sealed at this size; Hindsight extracts facts from chunks of 3000 characters."""
+LISTENED_LINES = 30
+"""A window of a chat that listens is sealed at so many lines, whoever said them."""
 MAX_WINDOWS = 200_000
 """Sealed windows and those set aside beyond this number push the oldest out."""
 
@@ -102,10 +106,12 @@ class Added:
     Attributes:
         document_id: Its window's.
         sealed: Whether that window is now ready to be sent.
+        is_listened: Whether its chat listens.
     """
 
     document_id: str
     sealed: bool
+    is_listened: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,7 @@ class OutboxFigures:
         sent_chars: Characters delivered, ever.
         sent_chars_today: Characters delivered on the day asked for.
         dropped: Windows given up for age or number, ever.
+        withdrawn: Messages that were withdrawn and therefore taken out, ever.
         moved_aside: Name of the corrupt database that this run replaced, or empty.
     """
 
@@ -132,6 +139,7 @@ class OutboxFigures:
     sent_chars: int = 0
     sent_chars_today: int = 0
     dropped: int = 0
+    withdrawn: int = 0
     moved_aside: str = ""
 
 
@@ -189,7 +197,8 @@ class Outbox:
     @_transaction
     def add(self, db: sqlite3.Connection, turns: Sequence[TurnRecord]) -> list[Added]:
         """Commits turns, each to its chat's open window, but those that are erased already."""
-        return [self._add(db, turn) for turn in turns if not wishes.is_cut_off(db, turn)]
+        stand = (self._as_wished(db, turn) for turn in turns)
+        return [self._add(db, turn) for turn in stand if turn]
 
     @_transaction
     def seal(self, db: sqlite3.Connection, document_ids: Collection[str] | None = None) -> None:
@@ -230,7 +239,12 @@ class Outbox:
         if self._remove(db, window.document_id):
             today = f"chars:{day}"
             db.execute("DELETE FROM figures WHERE name LIKE 'chars:%' AND name <> ?", (today,))
-            for name, value in (("sent", 1), ("sent_chars", window.chars), (today, window.chars)):
+            for name, value in (
+                ("sent", 1),
+                ("sent_chars", window.chars),
+                (today, window.chars),
+                ("saved_calls", len(window.turns) - 1),
+            ):
                 _count_up(db, name, value)
         return int(_figure(db, f"chars:{day}"))
 
@@ -238,6 +252,11 @@ class Outbox:
     def sent_chars(self, db: sqlite3.Connection, *, day: str) -> int:
         """Characters delivered on a local date."""
         return int(_figure(db, f"chars:{day}"))
+
+    @_transaction
+    def saved_calls(self, db: sqlite3.Connection) -> int:
+        """How many times less the server had to extract, as turns went together; ever."""
+        return int(_figure(db, "saved_calls"))
 
     @_transaction
     def set_aside(self, db: sqlite3.Connection, window: Window, reason: str) -> None:
@@ -272,9 +291,10 @@ class Outbox:
     def take_in_late(self, db: sqlite3.Connection, late: Sequence[LateTurn]) -> None:
         """Makes sealed windows of turns, those left out that are there already."""
         for one in late:
-            if not _has(db, one) and not wishes.is_cut_off(db, one.turn):
-                turn, ids = one.turn, (one.document_id, one.operation_id)
+            if not _has(db, one) and (turn := self._as_wished(db, one.turn)):
+                ids = one.document_id, one.operation_id
                 _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
+                withdrawn.note(db, turn, one.document_id)
                 self._count_sealed(db, 1)
 
     async def take_in_files(self) -> None:
@@ -332,12 +352,38 @@ class Outbox:
     @_transaction
     def queue(self, db: sqlite3.Connection, turn: TurnRecord) -> Window | None:
         """Puts a turn in the queue as a window of its own; None where it is erased already."""
-        if wishes.is_cut_off(db, turn):
+        stands = self._as_wished(db, turn)
+        if stands is None:
             return None
-        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [turn.lines])
+        document_id = _insert_window(db, "sealed", turn.chat, turn.header, [stands.lines])
+        withdrawn.note(db, stands, document_id)
         self._count_sealed(db, 1)
         row = db.execute(f"{_SELECT_WINDOW} WHERE document_id = ?", (document_id,)).fetchone()
         return _window(db, row)
+
+    @_transaction
+    def queue_again(self, db: sqlite3.Connection, chat: str, document: Document) -> bool:
+        """Queues a document that was sent, under its own id and another operation id.
+
+        Returns:
+            False where it waits already, or something of it is to be erased.
+        """
+        pending = next((one for one in wishes.pending(db) if one.chat == chat), None)
+        document_id = document.document_id
+        waits = "SELECT 1 FROM windows WHERE document_id = ?"
+        if db.execute(waits, (document_id,)).fetchone() or (
+            pending and pending.concerns(document_id)
+        ):
+            return False
+        ids = document_id, str(uuid.uuid4())
+        _insert_window(db, "sealed", chat, document.header, group_turns(document.lines), ids)
+        self._count_sealed(db, 1)
+        return True
+
+    @_transaction
+    def wish(self, db: sqlite3.Connection, erasure: Erasure) -> None:
+        """Notes what must vanish."""
+        wishes.note(db, erasure)
 
     @_transaction
     def take_back(self, db: sqlite3.Connection, window: Window) -> None:
@@ -379,6 +425,34 @@ class Outbox:
             edit: Takes lines and returns those that stay.
             documents: See `replace_documents`.
         """
+        return self._edit(db, erasure, edit, documents)
+
+    @_transaction
+    def withdraw(
+        self, db: sqlite3.Connection, erasure: Erasure, message: str, *, at: float
+    ) -> None:
+        """Takes the lines of a message, and the answer to it, out of what waits.
+
+        Those that may be stored already are noted for erasure; one that comes later is not taken.
+
+        Args:
+            db: The database.
+            erasure: Of its chat.
+            message: Which one, see `withdrawn`.
+            at: When it was withdrawn, in Unix seconds.
+        """
+        found = withdrawn.withdraw(db, erasure.chat, message, at)
+        if found:
+            unsent = "SELECT document_id FROM windows WHERE chat = ? AND state = 'open'"
+            unsent_ids = {one for (one,) in db.execute(unsent, (erasure.chat,))}
+            lines = {line: place for line, place in found.items() if place not in unsent_ids}
+            edit = functools.partial(withdrawn.without, erasure.chat, found)
+            self._edit(db, replace(erasure, lines=lines), edit, ())
+            _count_up(db, "withdrawn", 1)
+
+    def _edit(
+        self, db: sqlite3.Connection, erasure: Erasure, edit: Edit, documents: Sequence[Document]
+    ) -> Edited:
         removed = 0
         sent: list[str] = []
         for row_id, state, window in _windows_of(db, erasure.chat):
@@ -422,7 +496,7 @@ class Outbox:
                 continue
             lines += len(document.lines) - len(kept)
             replaced.append(document.document_id)
-            stays = [] if pending.whole else pending.without_people(kept)
+            stays = [] if pending.whole else pending.staying(kept)
             new_id = ""
             if stays:
                 turns = group_turns(stays)
@@ -500,6 +574,11 @@ class Outbox:
         batches.leave_out(db, chat, silence)
 
     @_transaction
+    def end_silence(self, db: sqlite3.Connection, chat: str, now: float) -> None:
+        """Ends a time that must not be imported, and whose end was not known."""
+        batches.end_silence(db, chat, now)
+
+    @_transaction
     def note_documents(
         self, db: sqlite3.Connection, chat: str, document_ids: Collection[str]
     ) -> None:
@@ -512,9 +591,15 @@ class Outbox:
         wishes.cut_off(db, chat, person, at)
 
     @_transaction
-    def end_wish(self, db: sqlite3.Connection, chat: str) -> None:
-        """Lets a chat be sent again; documents that were noted are still to go."""
-        wishes.end_wish(db, chat)
+    def end_wish(self, db: sqlite3.Connection, chat: str, lines: Collection[str] = ()) -> None:
+        """Lets a chat be sent again; documents that were noted are still to go.
+
+        Args:
+            db: The database.
+            chat: The chat's hash.
+            lines: Keys of the single lines that are gone.
+        """
+        wishes.end_wish(db, chat, lines)
 
     @_transaction
     def end_erasure(self, db: sqlite3.Connection, chat: str) -> None:
@@ -557,6 +642,11 @@ class Outbox:
         return number
 
     @_transaction
+    def forget_messages(self, db: sqlite3.Connection, now: float) -> None:
+        """Forgets which lines messages became that nobody can withdraw any more."""
+        withdrawn.forget_old(db, now)
+
+    @_transaction
     def figures(self, db: sqlite3.Connection, *, day: str) -> OutboxFigures:
         """The numbers for status; `day` is the local date."""
         importing = db.execute("SELECT COUNT(*) FROM windows WHERE state = 'import'").fetchone()[0]
@@ -575,6 +665,7 @@ class Outbox:
             sent_chars=int(_figure(db, "sent_chars")),
             sent_chars_today=int(_figure(db, f"chars:{day}")),
             dropped=int(_figure(db, "dropped")),
+            withdrawn=int(_figure(db, "withdrawn")),
             moved_aside=self._moved_aside,
         )
 
@@ -642,26 +733,42 @@ class Outbox:
             self._connection = db
         return self._connection
 
+    def _as_wished(self, db: sqlite3.Connection, turn: TurnRecord) -> TurnRecord | None:
+        """A turn as it may be stored; None where nothing of it may."""
+        if wishes.is_cut_off(db, turn):
+            return None
+        if withdrawn.is_withdrawn(db, turn.lines):
+            _count_up(db, "withdrawn", 1)
+        lines = withdrawn.as_it_stands(db, turn)
+        if lines == turn.lines:
+            return turn
+        return replace(turn, lines=lines) if lines else None
+
     def _add(self, db: sqlite3.Connection, turn: TurnRecord) -> Added:
         row = db.execute(
-            "SELECT id, document_id, turns, chars FROM windows WHERE chat = ? AND state = 'open'",
-            (turn.chat,),
+            "SELECT id, document_id FROM windows WHERE chat = ? AND state = 'open'", (turn.chat,)
         ).fetchone()
-        row_id, document_id, turns, chars = row or (0, "", 0, 0)
-        turns, chars = turns + 1, chars + turn.chars
-        sealed = turn.urgent or turns >= self._every_n_turns or chars >= MAX_WINDOW_CHARS
-        state = "sealed" if sealed else "open"
         if row:
-            db.execute(
-                "UPDATE windows SET turns = ?, chars = ?, state = ? WHERE id = ?",
-                (turns, chars, state, row_id),
-            )
-            _insert_turns(db, row_id, [turn.lines])
+            row_id, document_id = row
+            _append(db, row_id, turn)
         else:
-            document_id = _insert_window(db, state, turn.chat, turn.header, [turn.lines])
+            document_id = _insert_window(db, "open", turn.chat, turn.header, [turn.lines])
+        withdrawn.note(db, turn, document_id)
+        sealed = turn.urgent or self._is_full(db, document_id, is_listened=turn.is_listened)
         if sealed:
+            db.execute("UPDATE windows SET state = 'sealed' WHERE document_id = ?", (document_id,))
             self._count_sealed(db, 1)
-        return Added(document_id, sealed)
+        return Added(document_id, sealed, turn.is_listened)
+
+    def _is_full(self, db: sqlite3.Connection, document_id: str, *, is_listened: bool) -> bool:
+        row_id, turns, chars = db.execute(
+            "SELECT id, turns, chars FROM windows WHERE document_id = ?", (document_id,)
+        ).fetchone()
+        if chars >= MAX_WINDOW_CHARS:
+            return True
+        if is_listened:
+            return len(_lines_of(db, row_id)) >= LISTENED_LINES
+        return bool(turns >= self._every_n_turns)
 
     @_transaction
     def _next_window(
@@ -754,6 +861,7 @@ def _insert_window(
         ),
     )
     _insert_turns(db, cursor.lastrowid or 0, turns)
+    withdrawn.moved(db, chat, [line for lines in turns for line in lines], document_id)
     return document_id
 
 
@@ -783,7 +891,38 @@ def _rewrite_window(
         ),
     )
     _insert_turns(db, row_id, turns)
+    withdrawn.moved(db, window.chat, [line for lines in turns for line in lines], document_id)
     return document_id
+
+
+def _append(db: sqlite3.Connection, row_id: int, turn: TurnRecord) -> None:
+    """Adds a turn to an open window: at its end, or in its place where the chat listens."""
+    before = _lines_of(db, row_id) if turn.is_listened else []
+    db.execute(
+        "UPDATE windows SET turns = turns + 1, chars = chars + ? WHERE id = ?",
+        (turn.chars, row_id),
+    )
+    _insert_turns(db, row_id, [turn.lines])
+    if not before or not _is_before(turn.lines[0], before[-1]):
+        return
+    window = _window(db, db.execute(f"{_SELECT_WINDOW} WHERE id = ?", (row_id,)).fetchone())
+    if window:
+        lines = in_order(window.document.lines)
+        _rewrite_window(db, row_id, "open", window, group_turns(lines))
+
+
+def _is_before(line: Line, other: Line) -> bool:
+    """Whether a line was said before another one, as far as both tell."""
+    return line.at is not None and other.at is not None and line.at < other.at
+
+
+def _lines_of(db: sqlite3.Connection, row_id: int) -> list[Line]:
+    """The lines of a window, as far as they can be read."""
+    lines: list[Line] = []
+    for (stored,) in db.execute("SELECT lines FROM turns WHERE window = ? ORDER BY id", (row_id,)):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            lines += map(_line, json.loads(stored))
+    return lines
 
 
 def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines]) -> None:

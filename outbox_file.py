@@ -51,14 +51,11 @@ CREATE TABLE erased_documents (
 CREATE TABLE erased_people (
     chat TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (chat, person)
 ) WITHOUT ROWID;
-CREATE VIEW held_chats AS
-    SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people;
 CREATE TABLE cutoffs (
     chat TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (chat, person)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
-
 _ADDED = (
     """
 CREATE TABLE batches (
@@ -79,6 +76,21 @@ CREATE INDEX batch_messages_by_document ON batch_messages (document_id);
 CREATE TABLE stored_since (chat TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE left_out (chat TEXT NOT NULL, person TEXT NOT NULL, since REAL NOT NULL,
     until REAL NOT NULL, PRIMARY KEY (chat, person, since)) WITHOUT ROWID;
+""",
+    """
+CREATE TABLE said (
+    message TEXT NOT NULL, line TEXT NOT NULL, chat TEXT NOT NULL, document_id TEXT NOT NULL,
+    at REAL NOT NULL, PRIMARY KEY (message, line)
+) WITHOUT ROWID;
+CREATE INDEX said_by_line ON said (line);
+CREATE INDEX said_by_time ON said (at);
+CREATE TABLE erased_lines (
+    chat TEXT NOT NULL, line TEXT NOT NULL, document_id TEXT NOT NULL, PRIMARY KEY (chat, line)
+) WITHOUT ROWID;
+DROP VIEW IF EXISTS held_chats;
+CREATE VIEW held_chats AS
+    SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people
+    UNION SELECT chat FROM erased_lines;
 """,
 )
 """What each version after the first has added."""

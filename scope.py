@@ -21,6 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .aliases import Aliases, Tags, read_lists, unseal
+from .shares import (
+    Share,
+    Shares,
+    changed_chats,
+    read_shares,
+    shares_to_json,
+    shares_without,
+    shares_without_chats,
+)
 
 SALT_FILE = "salt.txt"
 STATE_FILE = "scope_state.json"
@@ -35,6 +44,17 @@ _SYNTHETIC_PLATFORMS = frozenset({"cron"})
 
 UNKNOWN_PERSON = "#000000"
 """The pseudonym of a group's member whom the platform does not tell."""
+
+MADE_UP = "selftest"
+"""The platform of chats that are none."""
+
+_TAG_FORMS = (
+    r"scope:(?:private|group)",
+    r"platform:.+",
+    r"(?:sender|group):[0-9a-f]{32}",
+    r"umo:[0-9a-f]{32}",
+)
+"""The tags of a chat, in their order."""
 
 SHORT_PSEUDONYM = 6
 """Hex digits of a pseudonym, unless somebody else in the chat has the same."""
@@ -130,6 +150,16 @@ class Scope:
     home: Scope | None = None
     own: Scope | None = None
 
+    @property
+    def rooms(self) -> frozenset[str]:
+        """The chat as it is bound and as it is by itself: who says no has said so in both."""
+        return frozenset({self.room, self.own.room if self.own else self.room})
+
+    @property
+    def platforms(self) -> frozenset[str]:
+        """The platform that the chat is on, and the one that it was on."""
+        return frozenset({self.platform, self.tags[1].partition(":")[2]})
+
     def read_tags(self, *, match_umo: bool) -> tuple[str, ...]:
         """The tags that a recall or a list must ask for, all of them, strictly.
 
@@ -140,6 +170,35 @@ class Scope:
                 nothing but the umo, which therefore always counts there.
         """
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A private chat that may be read for one message of a group.
+
+    Attributes:
+        person: The hash of the speaker in the group.
+        share: What they have shared.
+        scope: The memory of the private chat.
+    """
+
+    person: str
+    share: Share
+    scope: Scope
+
+    @property
+    def pseudonym(self) -> str:
+        """The speaker's in the private chat, where nobody else has one."""
+        return f"#{self.share.people[0][:SHORT_PSEUDONYM]}"
+
+
+def chat_tags(tags: Collection[str]) -> Tags | None:
+    """The four tags of a chat in their order; None where these are not four of that form."""
+    found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
+    if len(tags) != len(_TAG_FORMS) or len(found) != len(_TAG_FORMS):
+        return None
+    scope, platform, owner, place = found
+    return scope, platform, owner, place
 
 
 class Hasher:
@@ -212,6 +271,19 @@ class Hasher:
         """What stands for a persona on the disk, empty for the default one."""
         return self.digest("persona", name) if name else ""
 
+    def made_up(self, kind: ChatKind) -> Scope:
+        """A chat that is none: its tags are hashes of a kind that no message is hashed with."""
+        whose, place = (self.digest(f"made up {one}", kind) for one in ("owner", "place"))
+        owner = f"{'group' if kind == 'group' else 'sender'}:{whose}"
+        tags = (f"scope:{kind}", f"platform:{MADE_UP}", owner, f"umo:{place}")
+        chat = self.name(tags)
+        return Scope(kind, MADE_UP, tags, chat, chat)
+
+    def message(self, origin: Origin, message_id: str) -> str:
+        """What stands for a message, empty where the platform does not tell which it is."""
+        parts = (origin.umo, origin.sender_id, message_id)
+        return self.digest("message", "\n".join(parts)) if message_id else ""
+
     def person(self, scope: Scope, person_id: str) -> str:
         """The hash of a person in a chat, another in each chat; empty where it is nobody.
 
@@ -240,6 +312,8 @@ class _StateData:
         opted_out_at: Since when (Unix seconds), of those who left since this is noted.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
+        listening: Groups in which what is said without calling the bot is remembered.
+        shares: Who lets a group's bot read their private chat.
     """
 
     salt_fingerprint: str
@@ -250,6 +324,8 @@ class _StateData:
     opted_out_at: Mapping[str, float] = field(default_factory=dict)
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listening: frozenset[str] = frozenset()
+    shares: Shares = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -352,7 +428,50 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            self._replace(replace(self._data, aliases=change(self._data.aliases)))
+            data, aliases = self._data, change(self._data.aliases)
+            shares = data.shares
+            if shares and self._hasher:
+                changed = changed_chats(data.aliases, aliases, self._hasher.name)
+                shares = shares_without_chats(shares, changed)
+            self._replace(replace(data, aliases=aliases, shares=shares))
+
+    @property
+    def shares(self) -> Shares:
+        """Who lets a group's bot read their private chat."""
+        return self._data.shares
+
+    def share(self, person: str, share: Share, scope: Scope) -> bool:
+        """Lets a person's private chat be read in a group, on disk first.
+
+        Args:
+            person: The hash of the person in the group.
+            share: What is shared.
+            scope: The private chat.
+
+        Returns:
+            False where the chat was switched off, or the person has opted out, meanwhile.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            if self.is_off(scope) or self.is_any_opted_out(share.people):
+                return False
+            self._replace(replace(self._data, shares={**self._data.shares, person: share}))
+            return True
+
+    def end_shares(self, is_over: Callable[[Share], bool]) -> int:
+        """Ends what is shared; returns how many there were.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            before = self._data.shares
+            after = shares_without(before, is_over)
+            if after is not before:
+                self._replace(replace(self._data, shares=after))
+            return len(before) - len(after)
 
     def personas(self, scope: Scope) -> tuple[str, ...]:
         """Hashes of the personas that were met in a chat, besides the default one."""
@@ -400,26 +519,63 @@ class ScopeState:
 
     def opted_out_at(self, scope: Scope, person_id: str) -> float | None:
         """Since when (Unix seconds) a person has opted out; None where that is not known."""
-        keys = _person_keys(self._hasher, scope, person_id) if self._hasher else ()
+        if self._hasher is None:
+            return None
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         known = self._data.opted_out_at
         return min((known[key] for key in keys if key in known), default=None)
 
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
-            _person_keys(self._hasher, scope, person_id)
+            _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         )
 
+    def person_keys(self, scope: Scope, person_id: str) -> tuple[str, ...]:
+        """What stands for a person of a chat where somebody opts out; first, that in this chat."""
+        if self._hasher is None:
+            return ()
+        own = self._hasher.person(scope, person_id)
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        return own, *sorted(keys - {own})
+
+    def is_any_opted_out(self, keys: Collection[str]) -> bool:
+        """Whether one of these stands for somebody who wants to be neither stored nor named."""
+        return not self._data.opted_out.isdisjoint(keys)
+
     def switch(self, scope: Scope, *, on: bool) -> None:
-        """Switches one chat on or off, on disk first.
+        """Switches one chat on or off, on disk first; off, it is shared with no group any more.
 
         Raises:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            off = self._data.off - {scope.room} if on else self._data.off | {scope.room}
-            paused = {c: at for c, at in self._data.paused.items() if c != scope.room}
-            self._replace(replace(self._data, off=off, paused=paused))
+            off = self._data.off - scope.rooms if on else self._data.off | scope.rooms
+            paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
+            shares = shares_without(
+                self._data.shares, lambda share: not on and share.room in scope.rooms
+            )
+            self._replace(replace(self._data, off=off, paused=paused, shares=shares))
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether any group listens."""
+        return bool(self._data.listening)
+
+    def listens(self, scope: Scope) -> bool:
+        """Whether what is said in this group without calling the bot is remembered."""
+        return scope.room in self._data.listening
+
+    def listen(self, scope: Scope, *, on: bool) -> None:
+        """Switches listening on or off in one group, on disk first.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            rooms = {scope.room}
+            listening = self._data.listening | rooms if on else self._data.listening - rooms
+            self._replace(replace(self._data, listening=listening))
 
     def pause(self, scope: Scope, seconds: float) -> None:
         """Switches one chat off for a while.
@@ -430,10 +586,13 @@ class ScopeState:
         with self._writing:
             now = self._now()
             paused = {chat: at for chat, at in self._data.paused.items() if at > now}
-            self._replace(replace(self._data, paused=paused | {scope.room: now + seconds}))
+            paused |= dict.fromkeys(scope.rooms, now + seconds)
+            self._replace(replace(self._data, paused=paused))
 
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
+
+        Out, a private chat of theirs is shared with no group any more.
 
         Args:
             scope: The chat.
@@ -446,17 +605,21 @@ class ScopeState:
         """
         if self._hasher is None:
             return
-        here, all_chats, *others = _person_keys(self._hasher, scope, person_id)
+        here = _people_keys(self._hasher, scope.rooms, person_id)
+        all_chats = _people_keys(self._hasher, scope.platforms, person_id)
         with self._writing:
             since = dict(self._data.opted_out_at)
             if out:
-                key = all_chats if everywhere else here
-                people = self._data.opted_out | {key}
-                since.setdefault(key, self._now())
+                added = all_chats if everywhere else here
+                people = self._data.opted_out | added
+                since = {key: self._now() for key in added} | since
             else:
-                people = self._data.opted_out - {here, all_chats, *others}
+                people = self._data.opted_out - here - all_chats
             since = {key: at for key, at in since.items() if key in people}
-            self._replace(replace(self._data, opted_out=people, opted_out_at=since))
+            shares = shares_without(
+                self._data.shares, lambda share: not people.isdisjoint(share.people)
+            )
+            self._replace(replace(self._data, opted_out=people, opted_out_at=since, shares=shares))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -472,6 +635,9 @@ class ScopeState:
         }
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
+        content |= shares_to_json(data.shares)
+        if data.listening:
+            content["listening"] = sorted(data.listening)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
         self._data = data
 
@@ -486,7 +652,19 @@ def _parse_state(content: Any) -> _StateData:
     paused, since = _times(content, "paused"), _times(content, "opted_out_at", {})
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
-    return _StateData(fingerprint, lost, off, paused, opted_out, since, aliases, personas)
+    listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
+    return _StateData(
+        fingerprint,
+        lost,
+        off,
+        paused,
+        opted_out,
+        since,
+        aliases,
+        personas,
+        listening,
+        shares=read_shares(content),
+    )
 
 
 def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, float]:
@@ -513,11 +691,9 @@ def _hashes(content: dict[str, Any], name: str) -> frozenset[str]:
     return frozenset(hashes)
 
 
-def _person_keys(hasher: Hasher, scope: Scope, person_id: str) -> list[str]:
-    """What stands for a person in this chat, on this platform, and in what the chat was before."""
-    former = [scope.own.room] if scope.own else []
-    rooms = [scope.room, scope.platform, *former, scope.tags[1].partition(":")[2]]
-    return [hasher.digest(f"person:{room}", person_id) for room in rooms]
+def _people_keys(hasher: Hasher, names: Collection[str], person_id: str) -> set[str]:
+    """What stands for a person in these chats, or on these platforms."""
+    return {hasher.digest(f"person:{name}", person_id) for name in names}
 
 
 def write_private(path: Path, text: str) -> None:

@@ -56,11 +56,13 @@ class RecallSettings:
 
 @dataclass(frozen=True)
 class RetainSettings:
-    """When the turns of a chat are sent to Hindsight."""
+    """What of a chat is stored, when it is sent to Hindsight, and how long it stays there."""
 
     every_n_turns: int
     idle_seconds: float
     daily_chars: int
+    keep_days: int
+    bot_answers: bool
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Settings:
     enable_private_memory: bool
     enable_group_memory: bool
     language: str
+    separate_personas: bool
     recall: RecallSettings
     retain: RetainSettings
     privacy: PrivacySettings
@@ -129,6 +132,8 @@ def load_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Setti
     values = _read(Settings, config, schema, "", notes)
     connection, problems = _connection(values)
     values.update(connection)
+    if values["separate_personas"]:  # nothing but the umo tag keeps personas apart
+        values["recall"] = dataclasses.replace(values["recall"], match_umo=True)
     return Settings(
         **values,
         problems=problems,

@@ -12,9 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from .archive import Archive
+from .batches import Progress
 from .clock import Clock
 from .command_types import Caller
 from .delivery import Delivery
+from .failures import Failures, FailureWatch
 from .hindsight_client import HindsightClient
 from .hindsight_http import VERSION
 from .hindsight_types import HindsightError
@@ -22,6 +24,7 @@ from .importing import progress_text
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
+from .retention import Retention
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
 from .texts import Texts
@@ -44,6 +47,8 @@ class Status:
         delivery: The sending of turns.
         outbox: The turns that wait.
         archive: What is stored, or None without a client.
+        failures: What the server has failed on, or None without a client.
+        retention: Erases what is too old, or None without a client.
         workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
@@ -56,6 +61,8 @@ class Status:
     delivery: Delivery
     outbox: Outbox
     archive: Archive | None
+    failures: FailureWatch | None
+    retention: Retention | None
     workers: Workers
     clock: Clock
     host: str
@@ -83,6 +90,8 @@ class Status:
         lines += self._chat_lines(scope, texts)
         lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
+        lines += self._failure_lines(scope, texts)
+        lines += self._retention_lines(texts)
         lines += await self._import_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
@@ -139,6 +148,8 @@ class Status:
                 today=stored.sent_chars_today,
             ),
         ]
+        if figures.heard:
+            lines.append(texts("stats_heard", lines=figures.heard, chars=figures.heard_chars))
         if figures.timings:
             lines.append(
                 texts(
@@ -187,12 +198,14 @@ class Status:
             "recall_failures": figures.failures,
             "recalls": figures.recalls,
             "turns": figures.turns,
+            "heard": figures.heard,
             "recall_seconds": {
                 "p50": round(figures.percentile(0.5), 3),
                 "p95": round(figures.percentile(0.95), 3),
             },
             "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
+            "failed_retains": len(self.failures.found.retains) if self.failures else 0,
             "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
@@ -268,6 +281,8 @@ class Status:
         else:
             switch = texts("on")
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
+        if self.state.listens(scope):
+            yield texts("status_listening")
         yield self._recall_line(scope, texts)
 
     async def _erasure_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
@@ -312,6 +327,8 @@ class Status:
             )
         )
         lines += [f"- {texts(reason)} ×{n}" for reason, n in figures.aside.items()]
+        if figures.withdrawn:
+            lines.append(texts("status_withdrawn", number=figures.withdrawn))
         if figures.aside:
             lines.append(texts("status_retry"))
         if state.stopped:
@@ -320,16 +337,37 @@ class Status:
             lines.append(texts("status_moved_aside", name=figures.moved_aside))
         return lines
 
+    def _failure_lines(self, scope: Scope | Skip, texts: Texts) -> Iterable[str]:
+        """What the server has failed on, as the last check has found it."""
+        found = self.failures.found if self.failures else Failures()
+        if found.retains:
+            here = found.of(scope) if isinstance(scope, Scope) else ()
+            newest = (here or found.retains)[0]
+            reason = texts(newest.failure or "extraction_failed")
+            yield texts("status_failed", here=len(here), number=len(found.retains), reason=reason)
+        if found.facts:
+            facts = texts("status_failed_facts", facts=found.facts)
+            yield " ".join([facts, texts(found.reason)]) if found.reason else facts
+        if found.retains or found.facts:
+            yield texts("status_failed_retry")
+
     async def _import_lines(self, scope: Scope | Skip, texts: Texts) -> list[str]:
         """How far this chat's import is, while it is under way."""
         if not isinstance(scope, Scope):
             return []
-        try:
+        found: list[Progress] = []
+        with contextlib.suppress(*DISK_ERRORS):  # told with the outbox
             async with asyncio.timeout(STATUS_SECONDS):
                 found = await self.outbox.import_progress(scope.chat)
-        except DISK_ERRORS:
-            return []
         return [progress_text(texts, one) for one in found if one.phase == "running"]
+
+    def _retention_lines(self, texts: Texts) -> Iterable[str]:
+        """What has gone for its age, where anything is to go."""
+        if self.retention:
+            state, days = self.retention.state, self.retention.keep_days
+            yield texts("status_expired", days=days, documents=state.documents)
+            if state.reason:
+                yield texts("status_expiry_stopped", reason=texts(state.reason))
 
     def _count_lines(self, texts: Texts) -> Iterable[str]:
         figures = self.memory.figures

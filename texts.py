@@ -88,6 +88,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "新对话开始时，把之前的话送去保存",
         "Has sent what was said before a new conversation",
     ),
+    "about_listening": (
+        "在开了旁听的群里记下没有叫机器人的话",
+        "Hears what is said in groups that listen, without calling the bot",
+    ),
+    "about_withdrawn": ("忘掉被撤回的消息", "Forgets messages that were withdrawn"),
     "about_done": ("把这一轮写进磁盘，等待保存", "Puts the turn on disk, to be stored"),
     "about_command": (
         "Hindsight 长期记忆，help 列出全部命令",
@@ -1072,6 +1077,177 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "查不到 Hindsight 的数字：{reason}",
         "No figures from Hindsight: {reason}",
     ),
+    # What the server has failed on.
+    "status_failed": (
+        "Hindsight 没能提取：本聊天 {here} 批，所有聊天共 {number} 批。最近的原因：{reason}",
+        "Hindsight failed to extract: {here} windows of this chat, {number} of all chats. Latest "
+        "reason: {reason}",
+    ),
+    "status_failed_facts": (
+        "Hindsight 没能归纳 {facts} 条事实（整个 bank）。",
+        "Hindsight failed to conclude from {facts} facts (whole bank).",
+    ),
+    "status_failed_retry": (
+        "原因排除后，管理员可用 /hindsight retry 让它重试。",
+        "Once the cause is mended, an admin can have it tried again with /hindsight retry.",
+    ),
+    "retried_there": (
+        "Hindsight 没能提取的：让它重试 {again} 批，重新发送 {resent} 批。",
+        "What Hindsight failed to extract: {again} windows are tried again there, {resent} are "
+        "sent again.",
+    ),
+    "retried_facts": (
+        "没能归纳的 {facts} 条事实会重新归纳。",
+        "{facts} facts that it failed to conclude from are gone through again.",
+    ),
+    "retried_left": (
+        "另有 {number} 批不能重试：不是这个机器人的，或者这个 Key 读不到内容。",
+        "{number} more cannot be tried again: they are not this bot's, or the key may not read "
+        "them.",
+    ),
+    "retry_failed": (
+        "Hindsight 没能提取的内容现在不能重试：{reason}",
+        "What Hindsight failed to extract cannot be tried again now: {reason}",
+    ),
+    # Retention.
+    "status_expired": (
+        "保留 {days} 天：启动以来到期删除 {documents} 份聊天记录",
+        "Kept for {days} days: {documents} documents expired since the start",
+    ),
+    "status_expiry_stopped": ("到期删除没有进行：{reason}", "Nothing expires: {reason}"),
+    "expiry_needs_newer": (
+        "需要 Hindsight 1.0 或更新。",
+        "it needs Hindsight 1.0 or later.",
+    ),
+    "expiry_unknown": ("Hindsight 没有给出版本。", "Hindsight does not tell its version."),
+    "expiry_clock": (
+        "本机和服务器的时间相差太多，请先校准。",
+        "this machine's time and the server's differ too much. Set them right.",
+    ),
+    "worker_retention": ("到期删除", "letting expire"),
+    # What it costs.
+    "stats_injected": (
+        "每轮放入请求：约 {tokens} token",
+        "Put into a request: about {tokens} tokens a turn",
+    ),
+    "stats_saved": (
+        "几轮一起保存，少提取 {calls} 次（累计）",
+        "Turns stored together saved {calls} extractions in all",
+    ),
+    "stats_model": (
+        "Hindsight 的模型（最近一天，整个 bank）：调用 {calls} 次，失败 {errors} 次，"
+        "输入 {input} token，输出 {output} token",
+        "Hindsight's model (last day, whole bank): {calls} calls, {errors} failed, {input} tokens "
+        "in, {output} out",
+    ),
+    # The self-test.
+    "help_selftest": ("自检；full 会真的存取一次", "test itself; full stores and recalls"),
+    "arg_selftest": ("[full]", "[full]"),
+    "working_selftest": (
+        "正在自检，可能要一两分钟，请稍候……",
+        "Testing, which may take a minute or two…",
+    ),
+    "self_test_usage": (
+        "用法：/hindsight selftest（只看，免费），或 /hindsight selftest full（真的存取一次）。",
+        "Usage: /hindsight selftest (looks only, free), or /hindsight selftest full (stores and "
+        "recalls).",
+    ),
+    "self_test_title": ("自检：", "Self-test:"),
+    "self_test_more": (
+        "要真的存取一次（会用到 Hindsight 的模型）：/hindsight selftest full",
+        "To store and recall for real (uses Hindsight's model): /hindsight selftest full",
+    ),
+    "self_test_tags": ("标签", "Tags"),
+    "self_test_settings": ("bank 的设置", "Settings of the bank"),
+    "self_test_skew": ("时钟", "Clock"),
+    "self_test_extraction": ("提取", "Extraction"),
+    "self_test_chats": (
+        "bank 里有 {documents} 份内容，{chats} 个聊天的标签完好。",
+        "The bank holds {documents} documents; the tags of {chats} chats are in order.",
+    ),
+    "self_test_untagged": (
+        "有 {number} 条内容没有标签。",
+        "{number} items have no tags.",
+    ),
+    "self_test_untagged_advice": (
+        "不是本插件存的，本插件也不会召回它们。请给机器人单独用一个 bank，"
+        "或在 Hindsight 控制台删除它们。",
+        "They are not of this plugin, which never recalls them. Give the bot a bank of its own, or "
+        "delete them in Hindsight's console.",
+    ),
+    "self_test_foreign": (
+        "有 {number} 条内容的标签不是本插件的。",
+        "{number} items carry tags that are not of this plugin.",
+    ),
+    "self_test_foreign_advice": (
+        "别的程序也在用这个 bank：互相看不到内容，但一起计费。请给机器人单独用一个 bank。",
+        "Something else uses this bank too: neither sees the other's, but figures and costs are "
+        "shared. Give the bot a bank of its own.",
+    ),
+    "self_test_settings_good": ("bank 的设置适合聊天。", "The bank's settings suit chats."),
+    "self_test_settings_other": (
+        "bank 的这些设置不适合聊天：{list}",
+        "These settings of the bank do not suit chats: {list}",
+    ),
+    "self_test_settings_advice": (
+        "用 /hindsight setup 查看并修改。",
+        "See and change them with /hindsight setup.",
+    ),
+    "self_test_skew_unknown": (
+        "时钟：服务器没有给出时间。",
+        "Clock: the server does not tell its time.",
+    ),
+    "self_test_skew_found": (
+        "时钟：服务器比本机快 {seconds} 秒。",
+        "Clock: the server is {seconds} s ahead of this machine.",
+    ),
+    "self_test_skew_advice": (
+        "请校准时间：“昨天”“上周”会算错，到期的记忆也不会删除。",
+        "Set the time right: days such as yesterday are taken for others, and nothing expires.",
+    ),
+    "self_test_extraction_good": ("提取：没有失败的。", "Extraction: nothing has failed."),
+    "self_test_extraction_failed": (
+        "提取：{number} 批失败，{facts} 条事实没能归纳。",
+        "Extraction: {number} windows failed, and {facts} facts were not concluded from.",
+    ),
+    "self_test_private": (
+        "灯塔 {word} 的看守人最喜欢在早上喝薄荷茶",
+        "The keeper of lighthouse {word} likes peppermint tea best in the morning",
+    ),
+    "self_test_group": (
+        "驿站 {word} 的信差养了一只会看门的灰鹅",
+        "The courier of post house {word} keeps a grey goose that guards the door",
+    ),
+    "self_test_stored": ("在两个虚构的聊天里各存一句", "One sentence stored in each made-up chat"),
+    "self_test_own": ("各自能召回自己的那句", "Each recalls its own"),
+    "self_test_apart": ("都召回不到对方的那句", "Neither recalls the other's"),
+    "self_test_gone": ("删除后再也找不到", "Deleted, and not found any more"),
+    "self_test_cost": (
+        "花费：{chars} 个字符，{seconds} 秒。",
+        "Cost: {chars} characters, {seconds} s.",
+    ),
+    "self_test_cost_model": (
+        "服务器统计：模型调用 {calls} 次，{tokens} token（含同时的其他聊天，不含稍后的归纳）。",
+        "As the server counts (other chats meanwhile included, later conclusions not): {calls} "
+        "model calls, {tokens} tokens.",
+    ),
+    # Correcting.
+    "help_correct": ("更正一条记忆", "correct one memory"),
+    "arg_correct": ("<序号> <正确的内容>", "<number> <text>"),
+    "correct_usage": (
+        "更正哪一条？先用 /hindsight list 看序号，再用 /hindsight correct <序号> <正确的内容>",
+        "Correct which? See the numbers with /hindsight list, then /hindsight correct <number> "
+        "<text>",
+    ),
+    "correct_lines": (
+        "这条记忆来自下面几行，要更正哪一行？例如第 2 行："
+        "/hindsight correct {number}:2 <正确的内容>；更正第 1 行并忘掉其余的："
+        "/hindsight correct {number}:all <正确的内容>",
+        "This memory stands on the lines below. Which one? The second, for example: /hindsight "
+        "correct {number}:2 <text>; the first one, and forget the others: /hindsight correct "
+        "{number}:all <text>",
+    ),
+    "corrected": ("已更正，旧的说法和由它得出的记忆已忘掉：", "Corrected; the old words are gone:"),
     "tool_nothing": ("没有相关的记忆。", "Nothing relevant is remembered."),
     "tool_remembered": ("已记住。", "Remembered."),
     "status_title": (
@@ -1155,6 +1331,59 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Outbox: {open} turns gathering, {waiting} windows waiting, {aside} set aside, "
         "{dropped} given up",
     ),
+    # Listening in groups.
+    "listen_on": (
+        "从现在起，本群里没有叫我的话我也会记住。\n"
+        "存什么：群里说的话，带名字、编号和时间，满 30 行或安静 10 分钟后一起保存；"
+        "图片和语音只记“有一张图”“有一段语音”；命令、其他机器人和一个字的话不记。\n"
+        "谁看得到：本群的人问我时可能听到，机器人的管理员看得到；别的群和私聊都看不到。\n"
+        "不想被记：发 /hindsight optout，你的话就完全不记；"
+        "发 /hindsight forgetme，已经记下的你的话也会删掉。撤回的消息会一起忘掉。\n"
+        "群主和管理员随时可以发 /hindsight listen off 关掉。",
+        "From now on I remember what is said in this group even when I am not called.\n"
+        "What is stored: what people say, with name, number and time, in batches of 30 lines or "
+        "after 10 minutes of quiet; of a picture or a voice message only that there was one; no "
+        "commands, no other bots, nothing of one character.\n"
+        "Who can see it: members of this group may hear it from me, and the bot's admins can see "
+        "it; no other group and no private chat can.\n"
+        "If you do not want that: send /hindsight optout and nothing you say is kept; send "
+        "/hindsight forgetme and what was kept of you is deleted. Withdrawn messages are "
+        "forgotten, too.\n"
+        "The group's owner and administrators can end it any time with /hindsight listen off.",
+    ),
+    "listen_is_on": (
+        "本群已经在旁听了。关掉用 /hindsight listen off。",
+        "I am listening in this group already; /hindsight listen off ends it.",
+    ),
+    "listen_off": (
+        "不再旁听：从现在起只记住跟我说的话。已经记下的还在，"
+        "可以用 /hindsight forget、forgetme 或 wipe 删除。",
+        "No longer listening: from now on only what is said to me is remembered. What was stored "
+        "stays; /hindsight forget, forgetme or wipe delete it.",
+    ),
+    "listen_groups_only": (
+        "旁听只能在群里用；私聊里的话本来就都是跟我说的。",
+        "Listening is for groups; in a private chat everything is said to me anyway.",
+    ),
+    "listen_usage": (
+        "旁听现在：{switch}。用法：/hindsight listen on | off",
+        "Listening is {switch}. Usage: /hindsight listen on | off",
+    ),
+    "help_listen": ("在群里也记住没有叫我的话", "in a group, also remember what is not said to me"),
+    "arg_listen": ("on | off", "on | off"),
+    "status_listening": (
+        "旁听开着：没有叫我的话也会记住",
+        "Listening: what is not said to me is remembered, too",
+    ),
+    "stats_heard": (
+        "启动以来旁听到 {lines} 行、{chars} 字符（各群合计）",
+        "Heard in groups that listen since the start: {lines} lines, {chars} characters",
+    ),
+    # Withdrawn messages.
+    "status_withdrawn": (
+        "撤回后忘掉的消息：{number} 条",
+        "Withdrawn messages that were forgotten: {number}",
+    ),
     "status_retry": (
         "被拒绝的内容没有丢：管理员可用 /hindsight retry 重新发送。",
         "What was refused is kept; an admin can send it again with /hindsight retry.",
@@ -1179,6 +1408,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Work in the background failed and was begun again (see the log): {list}",
     ),
     "worker_delivery": ("保存", "storing"),
+    "worker_failures": ("查看失败", "looking for failures"),
     "worker_eraser": ("清除", "erasing"),
     "status_salt": ("盐指纹：{fingerprint}", "Salt fingerprint: {fingerprint}"),
     "status_changed": ("改过的设置：{list}", "Changed settings: {list}"),
@@ -1376,4 +1606,113 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "The old setting recall.match_umo is off: it still works for groups in this version and "
         "goes with the next. Use /hindsight rebind instead.",
     ),
+    # Personas with a memory of their own.
+    "persona_default": ("默认", "default"),
+    "persona": ("【人格：{name}】", "[Persona: {name}]"),
+    # Sharing one's private chat with a group.
+    "block_private": (
+        "标着“[私聊]”的来自 {name} 与你的私聊，群里别人看不到：只为回答 {name} 使用，"
+        "没被问到就不要提起。",
+        'Lines marked "[private]" come from your private chat with {name}; nobody else here can '
+        "see that. Use them only to answer {name}, and do not bring them up unasked.",
+    ),
+    "mark_private": ("[私聊] {text}", "[private] {text}"),
+    "why_private": (
+        "另有 {number} 条来自你的私聊：",
+        "Another {number} come from your private chat:",
+    ),
+    "tool_private": (
+        "这一轮用到了私聊里的记忆，不能存进本群的记忆。",
+        "This turn was given memories of a private chat, so nothing of it is stored here.",
+    ),
+    "help_share": ("让我在群里也能用私聊的记忆", "use my private chat's memory in a group too"),
+    "help_unshare": ("不再在群里用私聊的记忆", "end that"),
+    "arg_share": ("[验证码]", "[code]"),
+    "arg_unshare": ("[序号]", "[number]"),
+    "share_code": (
+        "请在 {minutes} 分钟内，由你本人在群里发送：/hindsight share {code}\n"
+        "之后你在那个群里叫我时，我也会查这里的记忆；群里别人叫我时不会。",
+        "Within {minutes} minutes, send in the group yourself: /hindsight share {code}\n"
+        "When you talk to me there, I will then look into this chat's memory too, and never when "
+        "others do.",
+    ),
+    "share_code_unproven": (
+        "请在 {minutes} 分钟内在群里发送：/hindsight share {code}\n"
+        "之后你在那个群里叫我时，我也会查这里的记忆；群里别人叫我时不会。\n"
+        "注意：本平台不告诉我群里的谁是你，只能凭验证码：谁先发出它，我就当谁是你。不要给别人。",
+        "Within {minutes} minutes, send in the group: /hindsight share {code}\n"
+        "When you talk to me there, I will then look into this chat's memory too, and never when "
+        "others do.\n"
+        "Note: this platform does not tell me who of the group you are. The code alone does: "
+        "whoever sends it first is taken for you. Give it to nobody.",
+    ),
+    "share_seen_by_all": (
+        "我在群里的回答，群里所有人都看得到，里面可能有这里的内容。",
+        "What I answer in the group is seen by everybody there, and may tell what stands here.",
+    ),
+    "share_title": (
+        "现在共享给 {number} 个群（取消：/hindsight unshare [序号]）：",
+        "Shared with {number} groups now (to end it: /hindsight unshare [number]):",
+    ),
+    "share_line": ("{number}. {name}（{date} 起）", "{number}. {name} (since {date})"),
+    "share_nameless": ("一个群", "a group"),
+    "share_in_group": (
+        "验证码要在群里发送。要新的验证码，请在这里发送：/hindsight share",
+        "The code is to be sent in the group. For a new one, send here: /hindsight share",
+    ),
+    "share_not_here": (
+        "这里用不了：平台没有告诉我这是哪个群。",
+        "This does not work here: the platform does not tell which group this is.",
+    ),
+    "share_opted_out": (
+        "你已选择不被记住，没有可以共享的。/hindsight optin 可以重新加入。",
+        "You opted out of being remembered, so there is nothing to share. /hindsight optin "
+        "changes that.",
+    ),
+    "share_usage": (
+        "想让我在本群也用你私聊里的记忆：先在私聊里发送 /hindsight share，再把验证码这样发到这里："
+        "/hindsight share 验证码",
+        "To have me use your private chat's memory here too: send /hindsight share in the private "
+        "chat, then the code here: /hindsight share CODE",
+    ),
+    "share_is_here": (
+        "你在本群叫我时，我也会查你私聊里的记忆。停止：/hindsight unshare",
+        "When you talk to me here, I look into your private chat's memory too. To end it: "
+        "/hindsight unshare",
+    ),
+    "share_wrong": (
+        "验证码不对、已用过、已过期，或者不是给你的。请在私聊里发送 /hindsight share 重新获取。",
+        "That code is wrong, used, too old, or not yours. Send /hindsight share in the private "
+        "chat for a new one.",
+    ),
+    "share_done": (
+        "好的。从现在起，你在本群叫我时，我也会查你私聊里的记忆；我的回答全群都看得到。"
+        "停止：/hindsight unshare",
+        "Done. When you talk to me here, I look into your private chat's memory too; what I answer "
+        "is seen by everybody here. To end it: /hindsight unshare",
+    ),
+    "share_done_unproven": (
+        "好的，凭验证码把你当作私聊里的那个人。从现在起，你在本群叫我时，我也会查那里的记忆；"
+        "我的回答全群都看得到。停止：/hindsight unshare",
+        "Done: by the code you are taken for the person of the private chat. When you talk to me "
+        "here, I look into its memory too; what I answer is seen by everybody here. To end it: "
+        "/hindsight unshare",
+    ),
+    "unshared_here": (
+        "好的，在本群不再用你私聊里的记忆。",
+        "Your private chat's memory is not used here any more.",
+    ),
+    "unshare_nothing_here": (
+        "本来就没有在本群用你私聊里的记忆。",
+        "Your private chat's memory is not used here.",
+    ),
+    "unshared": (
+        "好的，{number} 个群里不再用这里的记忆。",
+        "This chat's memory is not used any more in {number} groups.",
+    ),
+    "unshare_nothing": (
+        "这里的记忆没有共享给任何群。",
+        "This chat's memory is not shared with any group.",
+    ),
+    "unshare_no_number": ("没有这个序号。", "There is no such number."),
 }

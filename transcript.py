@@ -17,12 +17,12 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from .hindsight_types import RecalledMemory, RetainItem, StoredDocument
-from .scope import Scope
+from .scope import Scope, Shared
 from .texts import Texts
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
@@ -61,9 +61,11 @@ class Line:
 
     Attributes:
         text: The whole line.
+        message: The keyed hash of the message that it was made of, until it is on disk.
     """
 
     text: str
+    message: str = field(default="", compare=False, repr=False)
 
     @property
     def pseudonym(self) -> str:
@@ -99,6 +101,10 @@ class Line:
         """What was said."""
         return self._part("words") if self._match else self.text
 
+    def saying(self, words: str) -> Line:
+        """The same line with other words; one that is none is said by nobody."""
+        return Line(f"{self.text.removesuffix(self.words)}{words}")
+
     @cached_property
     def _match(self) -> re.Match[str] | None:
         return _LINE.match(self.text)
@@ -109,7 +115,7 @@ class Line:
     def answering(self, person: str) -> Line:
         """The same line of the bot with the label of whom it answers."""
         head, closing, words = self.text.partition("): ")
-        return Line(f"{head} → {person}{closing}{words}")
+        return Line(f"{head} → {person}{closing}{words}", self.message)
 
 
 @dataclass(frozen=True)
@@ -120,17 +126,19 @@ class Utterance:
         speaker: Who.
         at: When, aware, in the chat's timezone.
         text: The words, on one line.
+        message: See `Line`.
     """
 
     speaker: Speaker
     at: datetime
     text: str
+    message: str = ""
 
     @property
     def line(self) -> Line:
         """The stored form."""
         when = self.at.isoformat(timespec="seconds")
-        return Line(f"{self.speaker.label} ({when}): {self.text}")
+        return Line(f"{self.speaker.label} ({when}): {self.text}", self.message)
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,9 @@ class Message:
         bot: The bot's own name.
         private_to_speaker: The speaker does not want to be stored.
         began: When it came, in seconds of the monotonic clock, which a reload does not set back.
+        shared: The private chat whose memory the speaker lets be read here too.
+        key: Its keyed hash, by which it is found when it is withdrawn; empty where the platform
+            never tells of that.
     """
 
     scope: Scope
@@ -162,6 +173,8 @@ class Message:
     bot: Speaker
     private_to_speaker: bool = False
     began: float = math.inf
+    shared: Shared | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,6 +237,8 @@ class TurnRecord:
         header: The first turn's header is the window's.
         lines: What was said.
         urgent: Its window is to be sent as soon as possible.
+        is_listened: Its chat listens, whose windows are longer and in the order of time.
+        is_heard: Nobody called the bot: a line that may be lost before any turn is.
         began: See `Message`; what is erased after that covers the turn, wherever it is by then.
     """
 
@@ -232,6 +247,8 @@ class TurnRecord:
     lines: TurnLines
     urgent: bool = False
     began: float = math.inf
+    is_listened: bool = False
+    is_heard: bool = False
 
     @property
     def chars(self) -> int:
@@ -305,16 +322,34 @@ def keep(lines: Sequence[Line], is_kept: Callable[[Line, str], bool]) -> list[Li
         lines: All of them.
         is_kept: Takes a line and its owner's pseudonym.
     """
+    owned = list(zip(lines, owners(lines), strict=True))
+    return _relabelled(lines, [(line, owner) for line, owner in owned if is_kept(line, owner)])
+
+
+def in_order(lines: Sequence[Line]) -> list[Line]:
+    """Lines in the order in which they were said, each of which stays whose it was."""
+    times = [line.at or datetime.min.replace(tzinfo=UTC) for line in lines]
+    places = sorted(range(len(lines)), key=times.__getitem__)
+    whose = owners(lines)
+    return _relabelled(lines, [(lines[place], whose[place]) for place in places])
+
+
+def _relabelled(lines: Sequence[Line], owned: Iterable[tuple[Line, str]]) -> list[Line]:
+    """Lines with their owners, of which each of the bot's tells whom it answers where it must.
+
+    Args:
+        lines: Where everybody's name stands.
+        owned: The lines, in order.
+    """
     labels = {line.answered: line.answered_label for line in lines if line.answered}
     labels |= {line.pseudonym: line.text.partition(" (")[0] for line in lines if line.pseudonym}
-    kept: list[Line] = []
+    placed: list[Line] = []
     before = ""
-    for line, owner in zip(lines, owners(lines), strict=True):
-        if is_kept(line, owner):
-            is_plain = line.pseudonym or line.answered or owner == before
-            kept.append(line if is_plain else line.answering(labels[owner]))
-            before = owner
-    return kept
+    for line, owner in owned:
+        is_plain = line.pseudonym or line.answered or owner in {before, ""}
+        placed.append(line if is_plain else line.answering(labels[owner]))
+        before = owner
+    return placed
 
 
 def without_person(lines: Sequence[Line], pseudonym: str) -> list[Line]:

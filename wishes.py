@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from . import withdrawn
 from .transcript import Line, TurnRecord, document_prefix, owners, without_person
 
 CUTOFF_SECONDS = 24 * 3600.0
@@ -27,6 +28,7 @@ class Erasure:
         profile: The id of its mental model.
         documents: Ids of documents that are to go, or that a queued retain may still write.
         people: Pseudonyms of those whose words are to go from everything of the chat.
+        lines: Keys of single lines that are to go, see `withdrawn`, with the document of each.
         whole: Everything of the chat must go.
         at: When it was wished, in seconds of the monotonic clock: what people have begun to say
             before is not stored afterwards. 0 concerns nobody.
@@ -40,12 +42,13 @@ class Erasure:
     people: tuple[str, ...] = ()
     whole: bool = False
     at: float = 0.0
+    lines: Mapping[str, str] = field(default_factory=dict)
     said_before: float = 0.0
 
     @property
     def is_held(self) -> bool:
         """Whether nothing of the chat is sent until the server agrees."""
-        return self.whole or bool(self.people)
+        return self.whole or bool(self.people) or bool(self.lines)
 
     def is_useless(self, document_id: str) -> bool:
         """Whether a document of this id has nothing that may stay."""
@@ -57,9 +60,13 @@ class Erasure:
         is_ours = document_id.startswith(document_prefix(self.chat))
         return document_id in self.documents or (self.is_held and is_ours)
 
-    def without_people(self, lines: Sequence[Line]) -> list[Line]:
-        """The lines that stay when these people go."""
-        kept = list(lines)
+    def may_stand_in(self, document_id: str) -> bool:
+        """Whether a stored document may hold lines that are to go."""
+        return bool(self.people) or document_id in self.lines.values()
+
+    def staying(self, lines: Sequence[Line]) -> list[Line]:
+        """The lines that stay when these people and lines go."""
+        kept = withdrawn.without(self.chat, self.lines, lines) if self.lines else list(lines)
         for person in self.people:
             kept = without_person(kept, person)
         return kept
@@ -90,6 +97,10 @@ def note(db: sqlite3.Connection, erasure: Erasure, document_ids: Iterable[str] =
     db.executemany(
         "INSERT OR IGNORE INTO erased_people (chat, person) VALUES (?, ?)",
         [(erasure.chat, one) for one in erasure.people],
+    )
+    db.executemany(
+        "INSERT OR IGNORE INTO erased_lines (chat, line, document_id) VALUES (?, ?, ?)",
+        [(erasure.chat, line, place) for line, place in erasure.lines.items()],
     )
     note_documents(db, erasure.chat, [*erasure.documents, *document_ids])
     for person in ("",) if erasure.whole else erasure.people:
@@ -137,6 +148,9 @@ def pending(db: sqlite3.Connection) -> list[Erasure]:
             tuple(sorted(documents(db, chat))),
             tuple(sorted(_column(db, "SELECT person FROM erased_people WHERE chat = ?", chat))),
             bool(whole),
+            lines=dict(
+                db.execute("SELECT line, document_id FROM erased_lines WHERE chat = ?", (chat,))
+            ),
         )
         for chat, tags, profile, whole in rows
     ]
@@ -147,12 +161,18 @@ def documents(db: sqlite3.Connection, chat: str) -> set[str]:
     return _column(db, "SELECT document_id FROM erased_documents WHERE chat = ?", chat)
 
 
-def end_wish(db: sqlite3.Connection, chat: str) -> None:
-    """Lets a chat be sent again; documents that were noted are still to go."""
+def end_wish(db: sqlite3.Connection, chat: str, lines: Iterable[str]) -> None:
+    """Lets a chat be sent again, unless more lines are to go than these.
+
+    Documents that were noted are still to go.
+    """
     db.execute("UPDATE erasures SET whole = 0 WHERE chat = ?", (chat,))
     db.execute("DELETE FROM erased_people WHERE chat = ?", (chat,))
+    db.executemany(
+        "DELETE FROM erased_lines WHERE chat = ? AND line = ?", [(chat, one) for one in lines]
+    )
     db.execute(
-        "DELETE FROM erasures WHERE chat = ?1"
+        "DELETE FROM erasures WHERE chat = ?1 AND chat NOT IN (SELECT chat FROM held_chats)"
         " AND NOT EXISTS (SELECT 1 FROM erased_documents WHERE chat = ?1)",
         (chat,),
     )

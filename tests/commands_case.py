@@ -56,12 +56,13 @@ class CommandsCase(BankCase):
             running_bots=lambda: self.running_bots,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.bindings = parts.bindings
+        self.bindings, self.sharing = parts.bindings, parts.sharing
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.importer, self.people = parts.importer, parts.people
         self.archive = parts.stored.archive if parts.stored else None
         self.eraser = parts.stored.eraser if parts.stored else None
+        self.failures, self.retention = parts.failures, parts.retention
         self.addAsyncCleanup(self.people.aclose)
         self.addAsyncCleanup(self.delivery.aclose)
         self.addAsyncCleanup(self.memory.aclose)
@@ -147,8 +148,19 @@ class CommandsCase(BankCase):
     async def recall(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, **changes))
         assert task
-        return await task
+        return (await task).block
 
     async def send(self) -> None:
         """Delivers what may be delivered."""
         await deliver_all(self.delivery, self.bank)
+
+    async def all_erased(self) -> None:
+        """The background has erased all that it was to, and what stays is delivered."""
+        assert self.eraser
+        task = asyncio.create_task(self.eraser.run())
+        async with asyncio.timeout(30):
+            while await self.outbox.erasures():  # noqa: ASYNC110 - no waiting for time
+                await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await self.delivery.flush()

@@ -30,6 +30,11 @@ class FakeBank(FakeServer):
         running: Operations in the queue that cancelling does not stop.
         slow: Retains wait in the queue until `drain` or `write_one`.
         records: Operations that have ended, by id, with the items they keep: what `queue` holds.
+        version: What it says it is.
+        secretive: Records do not tell what they hold.
+        retries: Failed operations may be tried again.
+        used: Model calls and their tokens; None where nobody counts.
+        unconcluded: How many facts concluding failed for; `unread` are those that wait for it.
         config: The bank's settings.
         careless: Lists and recalls look at no tags.
         fault: Answers in the place of everything that `is_faulty` picks.
@@ -45,6 +50,11 @@ class FakeBank(FakeServer):
         self.running: set[str] = set()
         self.slow = False
         self.records: dict[str, dict[str, Any]] = {}
+        self.version = "1.1.0"
+        self.secretive = False
+        self.retries = True
+        self.unconcluded = self.unread = 0
+        self.used: tuple[int, int] | None = None
         self.config: dict[str, Any] = {}
         self.careless = False
         self.fault: Callable[[], Answer] | None = None
@@ -164,7 +174,7 @@ class FakeBank(FakeServer):
         return reply(content={"items": found[:limit], "total": total})
 
     def _get_version(self, request: httpx.Request, rest: str) -> Answer:
-        return reply(content={"api_version": "1.1.0"})
+        return reply(content={"api_version": self.version})
 
     def _get_documents(self, request: httpx.Request, document_id: str) -> Answer:
         if not document_id:
@@ -193,6 +203,9 @@ class FakeBank(FakeServer):
         return not sources or not self.memories.keys().isdisjoint(sources)
 
     def _get_memories(self, request: httpx.Request, memory_id: str) -> Answer:
+        if memory_id == "list" and request.url.params.get("tags_match") == "exact":
+            untagged = {key: row for key, row in self.memories.items() if not row["tags"]}
+            return self._page(request, untagged)
         if memory_id == "list":
             return self._page(request, self.memories)
         return _found(self.memories.get(memory_id), "Memory")
@@ -218,18 +231,58 @@ class FakeBank(FakeServer):
     def _get_operations(self, request: httpx.Request, rest: str) -> Answer:
         query = request.url.params
         offset, known = int(query.get("offset", 0)), {**self.queue, **self.records}
+        if rest:
+            return self._operation(rest, known.get(rest), query)
         rows = [
             {
                 "id": key,
                 "document_id": entry["item"]["document_id"],
                 "status": entry["status"],
-                "operation_type": "retain",
+                "operation_type": entry.get("kind", "retain"),
                 "error_message": entry.get("error"),
+                "created_at": entry.get("created_at"),
             }
             for key, entry in known.items()
             if query.get("status") in {None, entry["status"]}
+            and query.get("type") in {None, entry.get("kind", "retain")}
         ]
         return reply(content={"operations": rows[offset : offset + PAGE]})
+
+    def _operation(
+        self, key: str, entry: dict[str, Any] | None, query: httpx.QueryParams
+    ) -> Answer:
+        if entry is None:
+            return reply(content={"operation_id": key, "status": "not_found"})
+        is_told = "include_payload" in query and not self.secretive
+        item = {**entry["item"], "event_date": entry["item"]["timestamp"]}
+        payload = {"contents": [item]} if is_told else None
+        content = {"operation_id": key, "status": entry["status"], "task_payload": payload}
+        return reply(content=content)
+
+    def fail_retains(self, error: str = "RuntimeError: Error code: 429 - slow down") -> None:
+        """Ends what is in the queue as failed."""
+        for key, entry in self.queue.items():
+            self.records[key] = entry | {"status": "failed", "error": error}
+        self.queue.clear()
+
+    def _get_observations(self, request: httpx.Request, rest: str) -> Answer:
+        tags = [m["tags"] for m in self.memories.values() if m["type"] == "observation"]
+        return reply(content={"scopes": [{"tags": one, "count": 1} for one in tags]})
+
+    def _get_llm_requests(self, request: httpx.Request, rest: str) -> Answer:
+        if self.used is None:
+            return reply(content={"buckets": []})
+        calls, tokens = self.used
+        bucket = {"total": calls, "tokens": {"input": tokens, "output": 0}}
+        return reply(content={"buckets": [bucket]})
+
+    def _get_stats(self, request: httpx.Request, rest: str) -> Answer:
+        figures = {"failed_consolidation": self.unconcluded, "pending_consolidation": self.unread}
+        return reply(content=figures)
+
+    def _post_consolidation(self, request: httpx.Request, rest: str) -> Answer:
+        number, self.unconcluded = self.unconcluded, 0
+        return reply(content={"retried_count": number})
 
     def _delete_operations(self, request: httpx.Request, rest: str) -> Answer:
         operation_id, _, action = rest.partition("/")
@@ -247,6 +300,8 @@ class FakeBank(FakeServer):
     def _post_operations(self, request: httpx.Request, rest: str) -> Answer:
         operation_id = rest.partition("/")[0]
         entry = self.records.get(operation_id)
+        if not self.retries:
+            return reply(405)
         if entry is None:
             return reply(404, {"detail": f"Operation {operation_id} not found"})
         if entry["status"] != "failed":

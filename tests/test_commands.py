@@ -56,6 +56,7 @@ NAMES = {
     "stats": "统计",
     "remember": "记住",
     "forget": "忘记",
+    "correct": "更正",
     "forgetme": "忘记我",
     "wipe": "清空",
     "optout": "退出",
@@ -63,22 +64,38 @@ NAMES = {
     "pause": "暂停",
     "on": "开启",
     "off": "关闭",
+    "listen": "旁听",
+    "share": "共享",
+    "unshare": "取消共享",
     "retry": "重试",
     "setup": "优化",
+    "selftest": "自检",
     "import": "导入",
     "rebind": "换绑",
     "more": "更多",
     "help": "帮助",
 }
 OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234")
-OF_ADMINS = ("retry", "setup", "setup apply", "stats json", "rebind", "rebind undo")
-WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile")
+OF_ADMINS = (
+    "retry",
+    "setup",
+    "setup apply",
+    "selftest",
+    "selftest full",
+    "stats json",
+    "rebind",
+    "rebind undo",
+)
+WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile", "share")
 """What needs a memory that is switched on; the rest works on what is stored."""
 LIMITED = (*WHILE_ON, "optout", "stats")
-OTHERS_BUSINESS = {"on", "off", "pause", "wipe", "export", "retry", "setup", "rebind"}
-UNDONE = Removed(is_done=False)
+OTHERS_BUSINESS = {
+    *("on", "off", "pause", "listen", "wipe", "export"),
+    *("retry", "setup", "rebind", "selftest"),
+}
 NOTHING_OF_TEA = Texts("zh")("recall_nothing", text="茶")
-OF_PERSONS = ("forgetme", "optout", "optout all", "optin")
+UNDONE = Removed(is_done=False)
+OF_PERSONS = ("forgetme", "optout", "optout all", "optin", "share", "unshare")
 WITH_MEMORY = (
     *("recall 茶", "why", "list", "remember 茶", "ask 茶？", "profile", "forget 1", "forgetme"),
     *("optout", "optin", "wipe", "export", "setup"),
@@ -132,7 +149,7 @@ class HelpTest(CommandsCase):
     async def test_nothing_is_asked_of_the_server(self) -> None:
         for words in ("", "help", "nonsense", "on", "off", "pause", "on", "recall ?!", "ask ?!"):
             await self.ask(words)
-        for words in ("remember", "forget", "forget 1", "optout x", "why", "wipe", "retry"):
+        for words in ("remember", "forget", "forget 1", "optout x", "why", "wipe", "correct"):
             await self.ask(words, is_admin=True)
         for words in ("forgetme", "forgetme abc", "wipe abc", "wipe 1234", "optin x", "off 5"):
             await self.ask(words, is_admin=True)

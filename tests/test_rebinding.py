@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import test_commands
-from astrbot_plugin_hindsight_memory import scope
+from astrbot_plugin_hindsight_memory import scope as scope_module
 from astrbot_plugin_hindsight_memory.aliases import Aliases, seal, unseal
 from astrbot_plugin_hindsight_memory.codes import CODE_SECONDS
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Origin, Scope, ScopeState, Skip
@@ -200,6 +200,26 @@ class ChatTest(RebindCase):
         for person in "1234":
             self.state.opt(now, person, out=False, everywhere=False)
             self.assertFalse(self.state.is_opted_out(now, person))
+
+    async def test_no_that_was_said_while_bound_holds_after_the_undo(self) -> None:
+        await self.confirm("bot bot")
+        bound = self.at(self.new_place)
+        self.state.opt(bound, "1", out=True, everywhere=False)
+        self.state.opt(bound, "2", out=True, everywhere=True)
+        self.state.switch(bound, on=False)
+        await self.rebind("undo")
+        for scope in (self.at(self.new_place), self.at(self.old_place)):
+            self.assertTrue(self.state.is_off(scope))
+            out = [person for person in "123" if self.state.is_opted_out(scope, person)]
+            self.assertEqual(out, ["1", "2"])
+
+    async def test_pause_while_bound_holds_after_the_undo(self) -> None:
+        await self.confirm("bot bot")
+        self.state.pause(self.at(self.new_place), 60)
+        await self.rebind("undo")
+        self.assertTrue(self.state.is_paused(self.at(self.new_place)))
+        self.state.switch(self.at(self.new_place), on=True)
+        self.assertFalse(self.state.is_paused(self.at(self.new_place)))
 
     async def test_private_is_never_bound_to_a_group(self) -> None:
         private = private_origin(umo=f"{NEW}:FriendMessage:20001")
@@ -443,7 +463,7 @@ class StateTest(RebindCase):
 
     async def test_disk_that_fails_changes_nothing(self) -> None:
         code = self.code(await self.rebind("bot bot"))
-        with mock.patch.object(scope, "write_private", side_effect=OSError):
+        with mock.patch.object(scope_module, "write_private", side_effect=OSError):
             self.assertEqual(await self.rebind(code), Texts("zh")("disk"))
         self.assertIsNone(self.at(self.new_place).own)
 

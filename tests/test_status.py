@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -54,7 +55,7 @@ class StatusTest(CommandsCase):
         self.assertEqual(
             answer.split("\n"),
             [
-                "Hindsight memory v0.1.0 (the whole bot)",
+                f"Hindsight memory {VERSION} (the whole bot)",
                 "Settings: complete (bank: bot)",
                 "Connection: fine, 0 ms, Hindsight 1.1.0",
                 "This chat: private, memory on",
@@ -207,9 +208,11 @@ class StatusTest(CommandsCase):
         await self.delivery.add(turn_of())
         self.enterContext(mock.patch.object(status_module, "STATUS_SECONDS", 0.0))
         reached, go_on = self.disk.stall()
-        await self.expect_line("disk")
+        hanging = asyncio.create_task(self.outbox.figures(day=self.clock.today()))
         self.assertTrue(await reached())
+        await self.expect_line("disk")
         go_on()
+        await hanging
 
     async def test_file_of_a_later_version(self) -> None:
         with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:

@@ -31,11 +31,11 @@ EVERY_SETTING: dict[str, Any] = {
     "enable_private_memory": True,
     "enable_group_memory": False,
     "language": "zh",
+    "separate_personas": True,
     "recall.budget": "low",
     "recall.max_tokens": 512,
     "recall.timeout_seconds": 2.5,
     "recall.min_score": 0.05,
-    "recall.match_umo": False,
     "recall.include_profile": True,
     "retain.every_n_turns": 3,
     "retain.idle_seconds": 20,
@@ -143,9 +143,9 @@ class SettingsPageTest(StackTest):
             for name in ("api_base", "api_key", "bank_id"):
                 self.assertEqual(saved[name], before[name])
         changed = (
-            "改过的设置：enable_group_memory=关闭，language=zh，recall.budget=low，"
-            "recall.max_tokens=512，recall.timeout_seconds=2.5，recall.min_score=0.05，"
-            "recall.match_umo=关闭，recall.include_profile=开启，retain.every_n_turns=3，"
+            "改过的设置：enable_group_memory=关闭，language=zh，separate_personas=开启，"
+            "recall.budget=low，recall.max_tokens=512，recall.timeout_seconds=2.5，"
+            "recall.min_score=0.05，recall.include_profile=开启，retain.every_n_turns=3，"
             "retain.idle_seconds=20，retain.daily_chars=50000，privacy.redact_secrets=关闭，"
             "privacy.redact_contacts=开启，privacy.allow_chats=2，privacy.deny_chats=1，"
             "commands.members_may_manage=开启，commands.per_minute=10，tools.recall=开启，"

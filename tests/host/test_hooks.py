@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,12 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 import plugin  # noqa: E402, F401
 import shapes  # noqa: E402
 from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.pipeline.context_utils import call_event_hook  # noqa: E402
 from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
-from astrbot.core.star.star_handler import star_handlers_registry  # noqa: E402
+from astrbot.core.star.star import star_map  # noqa: E402
+from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
 from astrbot_plugin_hindsight_memory import main  # noqa: E402
+from astrbot_plugin_hindsight_memory.handover import POLL_SECONDS  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
@@ -70,7 +74,15 @@ class HooksCase(BankCase):
             (main, "assemble", self.assemble),
         ):
             self.enterContext(mock.patch.object(target, name, value))
+        self.addCleanup(self.drop_bridge)
         self.plugin = await self.start()
+
+    @staticmethod
+    def drop_bridge() -> None:
+        """The last instance of a test is followed by none, and the loop ends at once."""
+        for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+            star_handlers_registry.remove(hook)
+        star_map.pop(main.BRIDGE, None)
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
         outbox = Outbox(self.folder, every_n_turns=1)
@@ -250,12 +262,128 @@ class AskedAgainTest(HooksCase):
 
     async def test_forgotten_meanwhile(self) -> None:
         event = await self.waiting()
-        await event.get_extra(main.TURN_EXTRA).block()
+        await event.get_extra(main.TURN_EXTRA).recalled()
         self.clock.now += 1
         self.bank.documents.clear()
         self.bank.memories.clear()
         self.plugin._memory.forget_chat(self.scope(event))
         self.assertEqual(await self.request(event), "")
+
+
+class SharingTest(HooksCase):
+    """Somebody's private chat is read in the group too."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.private = await self.said_in_private("hi")
+        line = "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我的生日是五月八日"
+        self.bank.store(self.scope(self.private), line)
+
+    async def said_in_private(self, text: str) -> Any:
+        return await shapes.onebot("private")(HOST, Said(ANN.sender, ANN.name, ANN.sender, text))
+
+    async def in_private(self, words: str) -> str:
+        event = await self.said_in_private(words)
+        return "".join([text async for text in self.plugin.answer(event, words)])
+
+    async def share(self) -> None:
+        answer = await self.in_private("share")
+        code = answer.partition("share ")[2][:6]
+        self.assertEqual(await self.command(f"share {code}"), [ZH("share_done")])
+
+    async def test_on_their_own_turns(self) -> None:
+        await self.share()
+        self.assertIn("五月八日", await self.whole(await self.event()))
+        self.assertNotIn("五月八日", await self.whole(await self.event(BEN)))
+        (_, own, others) = await self.stored()
+        self.assertNotIn(ANSWER, own)
+        self.assertIn("绿茶", own)
+        self.assertIn(ANSWER, others)
+
+    async def test_answer_is_stored_where_nothing_private_was_shown(self) -> None:
+        await self.share()
+        self.bank.documents.clear()
+        self.bank.memories.clear()
+        await self.whole(await self.event())
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_ended_while_the_turn_waited(self) -> None:
+        for words in ("unshare", "off", "optout", "forgetme"):
+            await self.in_private("on")
+            await self.in_private("optin")
+            await self.share()
+            event = await self.event()
+            await self.begin(event)
+            await event.get_extra(main.TURN_EXTRA).recalled()
+            await self.in_private(words)
+            self.assertNotIn("五月八日", await self.request(event), words)
+            await self.done(event)
+            self.clock.now += 61
+
+    async def test_ended_while_the_model_works(self) -> None:
+        """It knows it already, so its answer is not stored."""
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.command("unshare")
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_answer_over_a_reload(self) -> None:
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.plugin.terminate()
+        await self.done(event, await self.start())
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_rule_of_the_private_session(self) -> None:
+        await self.share()
+        umo = self.private.unified_msg_origin
+        for is_met in (True, False):
+            if not is_met:
+                await self.plugin.terminate()
+                self.plugin = await self.start()
+            enabled = mock.AsyncMock(side_effect=lambda one, _: one != umo)
+            with mock.patch.object(SessionPluginManager, "is_plugin_enabled_for_session", enabled):
+                self.assertNotIn("五月八日", await self.whole(await self.event()))
+        self.assertIn("五月八日", await self.whole(await self.event()))
+
+    async def quoting(self) -> str:
+        """What would be stored where somebody quotes the bot's answer."""
+        before = shapes._onebot_call
+
+        async def call(action: str, **params: Any) -> Any:
+            if action != "get_msg":
+                return await before(action, **params)
+            return shapes._onebot_message(Said(shapes.BOT, "机器人", text=ANSWER), "group")
+
+        make = shapes.onebot("group", before=[{"type": "reply", "data": {"id": "1"}}])
+        with mock.patch.object(shapes, "_onebot_call", call):
+            event = await make(HOST, BEN)
+        message = self.plugin._reader(event, self.scope(event)).message(self.clock.local())
+        self.assertIn("引用", message.stored)
+        return str(message.stored)
+
+    async def test_answer_that_somebody_quotes(self) -> None:
+        """It would be stored with their words."""
+        self.assertIn(ANSWER, await self.quoting())
+        await self.share()
+        self.assertNotIn(ANSWER, await self.quoting())
+        await self.whole(await self.event())
+        await self.command("unshare")
+        self.assertNotIn(ANSWER, await self.quoting())
+
+    async def test_tool_of_the_model(self) -> None:
+        self.plugin = await self.start(tools={"remember": True})
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        await self.request(event)
+        said = await self.plugin.use_tool(event, "remember", "生日是五月八日")
+        self.assertEqual(said, ZH("tool_private"))
 
 
 class ReloadTest(HooksCase):
@@ -266,11 +394,25 @@ class ReloadTest(HooksCase):
         await self.plugin.note_run(event, run_of())
         return event
 
+    async def waits_of_the_end(self, late: Any = None) -> int:
+        """Ends the plugin; how often that waits for a turn, whose run begins meanwhile."""
+        waits = 0
+
+        async def sleep(seconds: float) -> None:
+            nonlocal waits
+            if seconds == POLL_SECONDS and not self.plugin._handover.is_closed:
+                waits += 1
+                await self.plugin.note_run(late, run_of())
+            self.clock.now += seconds
+            await asyncio.sleep(0)
+
+        self.clock.sleeper = sleep
+        await self.plugin.terminate()
+        return waits
+
     async def test_nothing_waits_for_a_model_at_work(self) -> None:
         await self.begun()
-        started = self.clock.now
-        await self.plugin.terminate()
-        self.assertEqual(self.clock.now, started)
+        self.assertEqual(await self.waits_of_the_end(), 0)
 
     async def test_answer_that_the_successor_gets(self) -> None:
         event = await self.begun()
@@ -327,9 +469,7 @@ class ReloadTest(HooksCase):
 
             event = await asyncio.create_task(handle())
             await asyncio.sleep(0)  # whoever else waits for the task is told
-            started = self.clock.now
-            await self.plugin.terminate()
-            self.assertEqual(self.clock.now, started)
+            self.assertEqual(await self.waits_of_the_end(), 0)
             self.assertIsNotNone(event)
             self.plugin = await self.start()
             self.assertEqual(await self.stored(), [])
@@ -339,20 +479,45 @@ class ReloadTest(HooksCase):
         await self.begin(event)
         await self.request(event)
 
-        async def late(seconds: float) -> None:
-            self.clock.now += seconds
-            await self.plugin.note_run(event, run_of())
-
-        self.clock.sleeper = late
-        started = self.clock.now
-        await self.plugin.terminate()
-        self.assertLess(self.clock.now - started, 0.1)
+        self.assertEqual(await self.waits_of_the_end(event), 1)
         self.assertIsNotNone(event.get_extra(main.TURN_EXTRA).run)
 
     async def test_turn_whose_first_hooks_fell_into_the_reload(self) -> None:
         event = await self.event()
         await self.done(event)
         self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_turn_that_falls_into_the_reload_as_a_whole(self) -> None:
+        """AstrBot has dropped the old hooks, and not yet loaded the new ones."""
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        event, run = await self.event(), run_of(answered())
+        response = LLMResponse(role="assistant", completion_text=ANSWER)
+        request = ProviderRequest(prompt="…")
+        self.plugin._handover.await_successor = mock.AsyncMock(return_value=None)
+        with mock.patch.dict(star_map):
+            del star_map[main.__name__]
+            await call_event_hook(event, EventType.OnWaitingLLMRequestEvent)
+            await call_event_hook(event, EventType.OnLLMRequestEvent, request)
+            await call_event_hook(event, EventType.OnAgentBeginEvent, run)
+            await call_event_hook(event, EventType.OnAgentDoneEvent, run, response)
+        await self.start()
+        await self.current._parts.delivery.step()
+        self.assertIn(ANSWER, "".join(await self.stored()))
+        await until(lambda: main.BRIDGE not in star_map)
+        bridge = star_handlers_registry.get_handlers_by_module_name(main.BRIDGE)
+        self.assertEqual(bridge, [])
+
+    async def test_registered_instance_alone_is_called(self) -> None:
+        self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
+        await self.plugin.terminate()
+        with mock.patch.object(star_map[main.__name__], "star_cls", self.plugin):
+            event = await self.event()
+            for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+                await hook.handler(event, None, None)
+        self.assertIsNone(event.get_extra(main.TURN_EXTRA))
+        await self.start()
+        await until(lambda: main.BRIDGE not in star_map)
 
     async def test_message_while_the_old_instance_ends(self) -> None:
         """It is still answered with memory, at once."""
@@ -486,3 +651,81 @@ class PersonTest(HooksCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class PersonaTest(HooksCase):
+    """Each persona with a memory of its own, and the persona is known for sure only late."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.persona = "猫娘"
+        manager, conversations = self.context.persona_manager, self.context.conversation_manager
+        manager.personas_v3 = [{"name": name} for name in ("default", "猫娘", "管家")]
+        manager.get_default_persona_v3 = mock.AsyncMock(return_value={"name": "default"})
+        manager.resolve_selected_persona = mock.AsyncMock(
+            side_effect=lambda **_: (self.persona, None, None, False)
+        )
+        conversations.get_curr_conversation_id = mock.AsyncMock(return_value=None)
+        await self.plugin.terminate()
+        self.plugin = await self.start(separate_personas=True)
+
+    async def told(self, persona: str, text: str) -> Any:
+        """Something that a persona remembers."""
+        self.persona = persona
+        event = await self.event(text=text)
+        await self.whole(event)
+        await self.stored()
+        return event
+
+    async def test_what_one_is_told_another_does_not_know(self) -> None:
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for persona, knows in (("猫娘", True), ("管家", False), ("default", False)):
+            self.persona = persona
+            block = await self.whole(await self.event(text="我最喜欢的饮料是什么来着"))
+            self.assertEqual("冰美式" in block, knows, persona)
+
+    async def test_another_persona_than_recalled_for(self) -> None:
+        """The model is asked as the butler, after the recall has begun for the cat girl."""
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        for trace in (True, False):
+            event = await self.event(text="我最喜欢的饮料是什么来着")
+            self.persona = "猫娘"
+            await self.begin(event)
+            if trace:
+                event.set_extra("_trace_persona_id", "管家")
+            else:
+                self.persona = "管家"
+            self.assertNotIn("冰美式", await self.request(event))
+            self.persona = "猫娘"  # switched while the model is at it: the answer is the butler's
+            await self.done(event)
+            await self.stored()
+            butler = self.plugin._parts.bindings.scope(main.origin_of(event), "管家")
+            self.assertIn("什么来着", "".join(self.bank.texts(butler)))
+
+    async def test_not_asked_where_the_setting_is_off(self) -> None:
+        await self.plugin.terminate()
+        self.plugin = await self.start()
+        await self.told("猫娘", "我最喜欢的饮料是冰美式咖啡")
+        self.context.persona_manager.resolve_selected_persona.assert_not_called()
+        self.assertIn("冰美式", await self.whole(await self.event(text="我最喜欢的饮料是什么")))
+
+
+class ReboundMeanwhileTest(HooksCase):
+    async def test_turn_that_was_under_way_belongs_to_the_memory_it_was_bound_to(self) -> None:
+        event = await self.event()
+        older = self.scope(event)
+        bot_id = event.unified_msg_origin.partition(":")[0]
+        bindings = self.plugin._parts.bindings
+        bindings.bind_bot("another", bot_id)
+        self.assertIs(self.scope(event), Skip.REBOUND)
+        bindings.unbind(main.origin_of(event))
+        await self.begin(event)
+        bindings.bind_bot(bot_id, "older")
+        bound = self.scope(event)
+        self.assertNotEqual(bound.chat, older.chat)
+        self.bank.store(bound, "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我爱绿茶")
+        self.assertIn("绿茶", await self.request(event))
+        await self.done(event)
+        await self.stored()
+        self.assertEqual(self.bank.texts(older), [])
+        self.assertEqual(len(self.bank.texts(bound)), 2)

@@ -234,6 +234,10 @@ class AstrBot:
         path = self.root / "data" / "cmd_config.json"
         _write_json(path, _merged(_read_json(path), overrides))
 
+    def config(self) -> Json:
+        """Return AstrBot's configuration as its file has it."""
+        return _read_json(self.root / "data" / "cmd_config.json")
+
     def configure_plugin(self, config: Json) -> None:
         """Write the plugin's configuration file; it counts from the next load on."""
         _write_json(self.root / "data" / "config" / f"{PLUGIN}_config.json", config)

@@ -289,6 +289,45 @@ class OneBot:
         event = {"post_type": "notice", "notice_type": notice_type, "user_id": user_id, **fields}
         await self.emit(event if group_id is None else {**event, "group_id": group_id})
 
+    def seed(
+        self,
+        group_id: int | None,
+        user_id: int,
+        content: str | Sequence[Segment],
+        *,
+        time: float,
+        name: str = "",
+        friend: int = 0,
+    ) -> int:
+        """Have something in the platform's history that AstrBot has never seen.
+
+        Args:
+            group_id: In which group; None is a private chat.
+            user_id: Who said it, `self_id` for the bot.
+            content: The text, or the segments.
+            time: When.
+            name: Their name.
+            friend: Whose private chat it is, where that is not told by `user_id`.
+
+        Returns:
+            The id of the message.
+        """
+        segments = [text_segment(content)] if isinstance(content, str) else list(content)
+        where = {"group_id": group_id} if group_id else {"target_id": friend or user_id}
+        message_id = next(self._ids)
+        self._world.messages[message_id] = {
+            "time": int(time),
+            "self_id": self.self_id,
+            "message_type": "group" if group_id else "private",
+            "message_id": message_id,
+            "user_id": user_id,
+            "message": segments,
+            "raw_message": _text_of(segments),
+            "sender": {"user_id": user_id, "nickname": name, "card": ""},
+            **where,
+        }
+        return message_id
+
     def store_forward(self, forward_id: str, lines: Sequence[tuple[int, str, str]]) -> Segment:
         """Make a merged-forward message that AstrBot can fetch.
 
@@ -493,7 +532,8 @@ class OneBot:
 
     def _own_message(self, sent: Sent) -> Params:
         me = self._world.person(None, self.self_id)
-        where = {"group_id": sent.target_id} if sent.target_kind == "group" else {}
+        is_group = sent.target_kind == "group"
+        where = {"group_id" if is_group else "target_id": sent.target_id}
         return {
             "time": int(sent.at),
             "self_id": self.self_id,
@@ -518,11 +558,35 @@ class OneBot:
             "get_group_list": lambda _: [],
             "get_msg": lambda wanted: self._world.messages.get(_id_in(wanted)),
             "get_forward_msg": self._forward,
+            "get_group_msg_history": self._history,
+            "get_friend_msg_history": self._history,
             "get_status": lambda _: {"online": True, "good": True},
             "get_version_info": lambda _: {"app_name": "rig", "protocol_version": "v11"},
         }
         look_up = lookups.get(action)
         return look_up(params) if look_up else {}
+
+    def _history(self, params: Params) -> Params | None:
+        """One page like NapCat's: it ends with the message that is asked for, else with the newest.
+
+        Nothing found is an error there.
+        """
+        group_id, friend = params.get("group_id"), params.get("user_id")
+
+        def is_here(message: Params) -> bool:
+            if group_id:
+                return message.get("group_id") == int(group_id)
+            whose = message.get("target_id") or message["user_id"]
+            return not message.get("group_id") and whose == int(friend or 0)
+
+        found = sorted(filter(is_here, self._world.messages.values()), key=_said_at)
+        anchor = params.get("message_seq")
+        if anchor:
+            ids = [message["message_id"] for message in found]
+            found = found[: ids.index(anchor) + 1] if anchor in ids else []
+        page = found[-int(params.get("count") or 20) :]
+        page = [{**one, "message_seq": one["message_id"]} for one in page]
+        return {"messages": page} if page else None
 
     def _stranger(self, params: Params) -> Params:
         user_id = int(params["user_id"])
@@ -558,6 +622,10 @@ class OneBot:
         forward_id = str(params.get("message_id") or params.get("id"))
         nodes = self._world.forwards.get(forward_id)
         return None if nodes is None else {"messages": nodes}
+
+
+def _said_at(message: Params) -> tuple[int, int]:
+    return message["time"], message["message_id"]
 
 
 def _id_in(params: Params) -> int:
