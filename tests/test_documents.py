@@ -221,7 +221,7 @@ class PagesTest(unittest.TestCase):
 
 class ArchitectureTest(unittest.TestCase):
     def test_every_module_once_and_no_arrow_upward(self) -> None:
-        floor, floors = 0, {}
+        floor, floors = 0, dict[str, int]()
         for line in read("docs/architecture.md").splitlines():
             if head := re.match(r"### (\d)\.", line):
                 floor = int(head[1])
