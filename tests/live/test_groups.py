@@ -11,7 +11,6 @@ from rig.onebot import SELF_ID, OneBot, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from rig.stack import StackTest
 
-
 FIRST_ID = 500_000
 
 
