@@ -75,6 +75,7 @@ class Status:
             lines.append(await self._here_line(scope, texts))
         if isinstance(scope, Scope) and caller.person_id:
             lines.append(self._me_line(caller, scope))
+        lines += await self._import_lines(scope, texts)
         if caller.is_admin:
             lines.append(texts("status_all"))
         return "\n".join(lines)

@@ -633,7 +633,7 @@ class CommandTest(HooksCase):
     async def test_help_names_what_can_be_typed(self) -> None:
         self.rename("记忆")
         self.config["wake_prefix"] = ["", "#"]
-        (answer,) = await self.command("help")
+        (answer,) = await self.command("help recall")
         self.assertIn("#记忆 recall", answer)
         self.assertNotIn("/hindsight", answer)
 

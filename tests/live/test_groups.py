@@ -11,6 +11,8 @@ from rig.onebot import SELF_ID, OneBot, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from rig.stack import StackTest
 
+FIRST_ID = 500_000
+
 
 class GroupsCase(StackTest):
     """What the tests of this module ask of the stack."""
@@ -90,7 +92,7 @@ class ListeningTest(GroupsCase):
         self, second: OneBot, group: int, who: int, name: str, words: str, *, calls: int = 0
     ) -> None:
         """Somebody says something, of which both accounts are told."""
-        now = int(time.time())
+        at = int(time.time()) - 200 + self.number - FIRST_ID  # each in a second of its own
         for number, onebot in enumerate((self.bot.onebot, second)):
             called = [at_segment(calls)] if calls else []
             event: dict[str, Any] = {
@@ -103,7 +105,7 @@ class ListeningTest(GroupsCase):
                 "message": [*called, text_segment(words)],
                 "raw_message": words,
                 "font": 0,
-                "time": now,
+                "time": at,
                 "sender": {"user_id": who, "nickname": name, "card": "", "role": "member"},
             }
             await onebot.emit(event)
@@ -111,7 +113,7 @@ class ListeningTest(GroupsCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.number = 500_000
+        self.number = FIRST_ID
 
     async def test_listening(self) -> None:
         group, onebot = 77201, self.bot.onebot
