@@ -685,11 +685,11 @@ class PlainServerTest(RightsCase):
         await self.say(who, "SAY:群里的话", group)
         tags = await self.tags_of("群里的话")
         for words, sentence in (
-            ("off", "已在本聊天关闭"),
-            ("on", "已在本聊天开启"),
+            ("off", "记忆已关闭"),
+            ("on", "记忆已开启"),
             ("pause 5", "暂停 5 分钟"),
-            ("on", "已在本聊天开启"),
-            ("export", "已导出"),
+            ("on", "记忆已开启"),
+            ("export", "机器人管理员"),
             ("setup", "机器人管理员"),
             ("retry", "机器人管理员"),
         ):
