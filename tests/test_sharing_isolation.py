@@ -204,7 +204,7 @@ class World:
             speaker=speaker,
             person_id=place.sender_id,
             is_manager=True,
-            is_admin=False,
+            is_admin=True,
             place=place,
         )
 
@@ -270,8 +270,8 @@ class World:
         where = place_of(self.bot, place, person)
         scope, answer = self.scope(where), self.say(words, where)
         covered = {one.chat for one in (scope, scope and scope.own) if one}
-        if words == "wipe" and (found := re.findall(r"wipe ([0-9]{4})", answer)):
-            self.say(f"wipe {found[0]}", where)
+        if found := re.findall(rf"/hindsight ({words} [0-9]{{4}})", answer):
+            self.say(found[0], where)
         if scope and not place:
             self.end(private=scope.room)
             for secret in self.secrets.values():
