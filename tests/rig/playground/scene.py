@@ -179,6 +179,11 @@ class Scene(Running):
     async def _recalled(self, fact: Fact) -> str:
         return (await self.say(fact.voice, f"/hindsight recall {fact.key}")).reply
 
+    async def settled(self) -> None:
+        """Wait until a local Hindsight has no work left."""
+        if self.bank is not None:
+            await self.bank.settled(LOCAL_SECONDS)
+
     async def lines(self) -> list[str]:
         """Return the lines that a local Hindsight has stored, as they are."""
         documents = await self.bank.documents(texts=True) if self.bank else []
@@ -188,7 +193,9 @@ class Scene(Running):
         """Wait until a local Hindsight has nothing left of a fact."""
 
         async def gone() -> bool:
-            return not any(fact.key in line for line in await self.lines())
+            memories = await self.bank.memories() if self.bank else []
+            texts = [*await self.lines(), *(memory["text"] for memory in memories)]
+            return not any(fact.key in text for text in texts)
 
         await eventually(gone, LOCAL_SECONDS, self.words("forgetting"), interval=0.2)
 

@@ -13,9 +13,9 @@ from rig.playground.words import Words
 
 Report = Callable[[str], None]
 
-LONGEST = 100
-_NUMBER = re.compile(r"#[0-9a-f]{6,32}\b")
+LONGEST = 160
 _MEMORY = re.compile(r"^- (.+)$", re.MULTILINE)
+_SAID = re.compile(r"(?:\[\S+\] )?([^#:]+)#[0-9a-f]{6,32}: (.+)")
 _CODE = r"forgetme (\d+)"
 
 
@@ -61,11 +61,13 @@ class Show:
 
 
 def folded(block: str, words: Words) -> str:
-    """Return what was injected as one line to read: names and words, without numbers."""
-    lines = [_NUMBER.sub("", line) for line in _MEMORY.findall(block)]
+    """Return what was injected as one line to read: whose words, without numbers and twice none."""
+    lines = _MEMORY.findall(block)
     if not lines:
         return words("injected_none")
-    text = " ‖ ".join(lines)
+    said = (_SAID.fullmatch(part) for line in lines for part in line.split(" / "))
+    spoken = [words("spoken", name=one[1], text=one[2]) for one in said if one]
+    text = " ‖ ".join(dict.fromkeys(spoken)) or " ‖ ".join(lines)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
     return words("injected", number=len(lines), lines=text)
@@ -103,6 +105,7 @@ async def _forget(show: Show) -> list[str]:
     """Let somebody have the bot forget what they said, and ask once more."""
     scene, fact, after = show.scene, show.scene.cast.forgotten, show.scene.cast.after
     show.report(f"\n{scene.words('act_forgotten')}")
+    await scene.settled()
     asked = await show.play(fact.voice, "/hindsight forgetme", _CODE)
     found = re.search(_CODE, asked.reply)
     assert found is not None

@@ -46,6 +46,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     # The scene.
     "said": ("[{place}] {name}：{text}", "[{place}] {name}: {text}"),
     "bot": ("小助手", "Bot"),
+    "spoken": ("{name}：{text}", "{name}: {text}"),
     "injected": ("    ↳ 注入 {number} 条：{lines}", "    ↳ {number} injected: {lines}"),
     "injected_none": ("    ↳ 注入 0 条", "    ↳ nothing injected"),
     "act_said": ("── 一、先说 ──", "── 1. First they say ──"),
