@@ -65,6 +65,7 @@ NAMES = {
     "pause": "暂停",
     "on": "开启",
     "off": "关闭",
+    "listen": "旁听",
     "retry": "重试",
     "setup": "优化",
     "selftest": "自检",

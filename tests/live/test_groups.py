@@ -11,7 +11,6 @@ from rig.onebot import SELF_ID, OneBot, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from rig.stack import StackTest
 
-
 FIRST_ID = 500_000
 
 
@@ -151,7 +150,7 @@ class ListeningTest(GroupsCase):
         text = await self.stored()
         places = [text.index(f"第{number}句是关于爬山的") for number in range(21)]
         self.assertEqual(places, sorted(places))
-        for words in (": 第0句", ": 第5句", "关于爬山的路有多远", "你怕高吗"):
+        for words in ("): 第0句", "): 第5句", "): 关于爬山的路有多远", "你怕高吗"):
             self.assertEqual(text.count(words), 1, (words, text))
         self.assertLess(places[5], text.index("关于爬山的路有多远"))
         self.assertLess(text.index("关于爬山的路有多远"), places[6])
