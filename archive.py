@@ -39,6 +39,10 @@ from .transcript import (
     read_document,
 )
 
+LISTED_AT_ONCE = 200
+MAX_LISTED = 2000
+MAX_LOOKED_AT = 40
+"""Documents that are read to find a line again."""
 MAX_SOURCES = 5
 """Each is a request; somebody waits for the answer, who can look at the rest afterwards."""
 
@@ -91,6 +95,21 @@ class Archive:
         """Memories of a chat, newest first."""
         return await self._client.memories(scope.tags, text=text, offset=offset, limit=limit)
 
+    async def everything(self, scope: Scope, text: str = "") -> list[RecalledMemory]:
+        """All memories of a chat, newest first; beyond `MAX_LISTED` the oldest are not told.
+
+        Args:
+            scope: The chat.
+            text: Only memories with this text.
+        """
+        found: list[RecalledMemory] = []
+        for offset in range(0, MAX_LISTED, LISTED_AT_ONCE):
+            page = await self.page(scope, text=text, offset=offset, limit=LISTED_AT_ONCE)
+            found += page.memories
+            if offset + LISTED_AT_ONCE >= page.total:
+                break
+        return found
+
     async def count_documents(self, scope: Scope) -> int:
         """How many documents a chat has."""
         return len(await self.document_ids(scope.tags))
@@ -138,13 +157,16 @@ class Archive:
             path: A file that does not exist.
 
         Returns:
-            The numbers of documents and of memories; turns that wait are in the file too.
+            The numbers of documents and of memories; turns that wait are in the file too. Where
+            there is nothing at all, no file is written.
 
         Raises:
             HindsightError: The server did not answer as it should.
             OSError: The file cannot be written.
         """
         rows = [row async for row in self._export_rows(scope)]
+        if not rows:
+            return 0, 0
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         await asyncio.to_thread(_write_new, path, text)
         kinds = [row["type"] for row in rows]
@@ -225,6 +247,45 @@ class Archive:
         is_here = stored is not None and stored.tags >= set(tags)
         return read_document(stored, tags) if stored and is_here else None
 
+    async def memory_ids(self, scope: Scope, document_id: str) -> set[str]:
+        """Ids of what was made from a document."""
+        page = await self._client.memories(scope.tags, document_id=document_id)
+        return {memory.memory_id for memory in page.memories}
+
+    async def with_answers(self, scope: Scope, lines: Sequence[SourceLine]) -> list[SourceLine]:
+        """Stored lines, each with what the bot has answered to it."""
+        found = {line.text: line for line in lines}
+        for document_id in dict.fromkeys(line.document_id for line in lines):
+            document = await self.document(scope, document_id)
+            stored = document.lines if document else ()
+            whose = owners(stored)
+            here = {line.index: line for line in lines if line.document_id == document_id}
+            for index, line in sorted(here.items()):
+                for after in range(index + 1, len(stored)) if Line(line.text).pseudonym else ():
+                    if stored[after].pseudonym or whose[after] != line.pseudonym:
+                        break
+                    text = stored[after].text
+                    found.setdefault(text, SourceLine(document_id, after, text, whose[after]))
+        return list(found.values())
+
+    async def find_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> list[SourceLine]:
+        """Where stored lines stand now: a document that was written anew has another id.
+
+        Of lines that wait to be written the place is not known; they are told as they were.
+        """
+        missing = {line.text: line for line in lines}
+        found: list[SourceLine] = []
+        known = [line.document_id for line in lines]
+        places = [*known, *await self.document_ids(scope.tags)]
+        for document_id in list(dict.fromkeys(places))[:MAX_LOOKED_AT]:
+            if not missing:
+                break
+            document = await self.document(scope, document_id)
+            for number, line in enumerate(document.lines if document else ()):
+                if old := missing.pop(line.text, None):
+                    found.append(SourceLine(document_id, number, line.text, old.pseudonym))
+        return [*found, *missing.values()]
+
     async def document_ids(self, tags: Sequence[str]) -> list[str]:
         """Ids of all documents of a chat."""
         found: list[str] = []
@@ -301,6 +362,9 @@ def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:
     A fact that is the line itself matches it alone; one in other words matches the lines that
     share the most pairs of characters with it, at least the best.
     """
+    told = {_letters(Line(one).words) for one in fact.splitlines()}
+    if exact := [i for i, line in enumerate(lines) if _letters(line.words) in told]:
+        return exact
     wanted = _pairs(fact)
     shares = [len(wanted & _pairs(line.words)) for line in lines]
     sizes = [max(1, len(_pairs(line.words))) for line in lines]
@@ -309,8 +373,12 @@ def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:
     return [i for i, score in enumerate(scores) if score and score >= best * 0.6]
 
 
+def _letters(text: str) -> str:
+    return re.sub(r"\W", "", text.lower())
+
+
 def _pairs(text: str) -> set[str]:
-    letters = re.sub(r"\W", "", text.lower())
+    letters = _letters(text)
     return {letters[i : i + 2] for i in range(len(letters) - 1)} or {letters}
 
 

@@ -14,11 +14,13 @@ from .clock import Clock
 from .command_types import CommandSet, PersonKey, Stored
 from .commands import Commands
 from .commands_correcting import Correcting
+from .commands_exporting import Exporting
 from .commands_importing import Importing
 from .commands_listening import ListeningSwitch
 from .commands_operating import Operating
 from .commands_rebinding import Rebinding
 from .commands_seeing import Seeing
+from .commands_sharing import SharingCommands
 from .commands_switching import Switching
 from .commands_testing import Testing
 from .costs import Costs
@@ -39,6 +41,7 @@ from .retention import Retention
 from .scope import ScopeState
 from .selftest import SelfTest
 from .settings import Settings
+from .sharing import Sharing
 from .status import Status
 from .texts import Texts
 from .workers import Work as Job
@@ -52,6 +55,7 @@ class Parts:
     Attributes:
         state: Salt and switches.
         bindings: Finds the memory of each message.
+        sharing: Which private chats are read in groups.
         client: Hindsight, or None while the settings do not allow any request.
         stored: What is there with a client and a salt only.
         outbox: The turns that wait.
@@ -70,6 +74,7 @@ class Parts:
 
     state: ScopeState
     bindings: Bindings
+    sharing: Sharing
     client: HindsightClient | None
     stored: Stored | None
     outbox: Outbox
@@ -167,11 +172,14 @@ def assemble(
             state,
             clock=clock,
             logger=logger,
+            listens=state.listens,
             bot_answers=settings.retain.bot_answers,
         )
         if stored
         else None
     )
+    bindings = Bindings(state, clock)
+    sharing = Sharing(state, bindings, settings, clock)
     memory = ChatMemory(
         settings,
         state,
@@ -180,6 +188,7 @@ def assemble(
         clock=clock,
         logger=logger,
         read_profile=archive.profile if archive else None,
+        sharing=sharing,
     )
     failures = _failures(stored, state, outbox, delivery, clock, logger)
     retention = None
@@ -204,21 +213,14 @@ def assemble(
     )
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
-    lists, work = NumberedLists(), Work()
     costs = Costs(client, memory, outbox)
-    bindings, people = Bindings(state, clock), People(folder, state.hasher, logger)
+    people = People(folder, state.hasher, logger)
+    lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
         rebinder = Rebinder(stored.client, stored.archive, outbox, state, bindings, clock)
     sets: tuple[CommandSet, ...] = (
-        Seeing(
-            memory,
-            status,
-            costs,
-            lists,
-            folder,
-            match_umo=settings.recall.match_umo,
-        ),
+        Seeing(memory, status, costs, lists, match_umo=settings.recall.match_umo),
         Correcting(
             memory,
             state,
@@ -227,11 +229,14 @@ def assemble(
             clock,
             bindings,
             people,
+            sharing,
             members_may_manage=may_manage,
             separate_personas=settings.separate_personas,
         ),
-        Switching(memory, state, bindings, outbox, clock),
+        Switching(memory, state, bindings, outbox, clock, sharing),
         ListeningSwitch(memory, state, status),
+        Exporting(memory, folder),
+        SharingCommands(sharing, state),
         Operating(delivery, failures),
         Testing(_selftest(stored, state, failures, clock), state, status),
         Importing(importer, memory, status, clock, daily_chars=settings.retain.daily_chars),
@@ -244,15 +249,26 @@ def assemble(
         status=status,
         limit=limit,
         work=work,
+        clock=clock,
         members_may_manage=may_manage,
         separate_personas=settings.separate_personas,
     )
     may_remember = settings.tools.remember and settings.retain.bot_answers
     offered = replace(settings.tools, remember=may_remember)
-    tools = ModelTools(offered, memory, state, delivery, status, limit, work)
+    tools = ModelTools(
+        offered,
+        settings.recall.max_tokens,
+        memory,
+        state,
+        delivery,
+        status,
+        limit,
+        work,
+    )
     return Parts(
         state,
         bindings,
+        sharing,
         client,
         stored,
         outbox,

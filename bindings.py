@@ -102,6 +102,11 @@ class Bindings:
         """The chats of a bot in which something was said since the start."""
         return (one for one in self._met.values() if bot_of(one.origin.umo) == bot_id)
 
+    def met_umo(self, own: str) -> str:
+        """The session id of a chat, by its own digits; empty where nothing was said since."""
+        met = self._met.get(own)
+        return met.origin.umo if met else ""
+
     def last_used(self, memory: str, but: str) -> float | None:
         """When another chat than one (by its own digits) last used a memory since the start."""
         times = [m.at for own, m in self._met.items() if m.memory == memory and own != but]

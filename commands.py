@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
+from .arguments import ALL_WORDS
 from .cleaning import neutralise, shorten
+from .clock import Clock
 from .command_types import (
-    ALL_WORDS,
     Caller,
     ChatRequest,
     Command,
+    Free,
     PersonKey,
     Request,
     Stored,
+    Whole,
     first_word,
 )
+from .guide import Guide, takes_nothing
 from .handover import Work
-from .hindsight_types import HindsightError
+from .hindsight_types import AccessRefusedError, HindsightError, RequestRejectedError
 from .intake import DISK_ERRORS
+from .long_answers import LongAnswers
 from .memory import ChatMemory
 from .rate_limit import RateLimit
 from .scope import Scope, Skip
 from .status import Status
-from .texts import Texts
 
 MAX_NAME_CHARS = 30
 PATIENCE_SECONDS = 3.0
@@ -50,6 +54,7 @@ class Commands:
         status: Says why there is no memory.
         limit: Shared with the model's tools.
         work: Knows what is under way.
+        clock: The time.
         members_may_manage: A setting.
         separate_personas: A setting.
     """
@@ -63,6 +68,7 @@ class Commands:
         status: Status,
         limit: RateLimit[PersonKey],
         work: Work,
+        clock: Clock,
         members_may_manage: bool,
         separate_personas: bool,
     ) -> None:
@@ -73,10 +79,17 @@ class Commands:
         self._work = work
         self._members_may_manage = members_may_manage
         self._separate_personas = separate_personas
-        self._table = (*table, Command("help", "帮助", self._help, elsewhere=self._help))
+        self._long = LongAnswers(memory, clock)
+        help_, more = self._help, self._more
+        self.table = (
+            *table,
+            Command("more", "更多", more, elsewhere=more),
+            Command("help", "帮助", help_, elsewhere=help_, has_argument=True),
+        )
+        self._guide = Guide(self.table, self._may)
 
     async def answer(self, caller: Caller, words: str) -> AsyncGenerator[str, None]:
-        """Answers what was typed after `/hindsight`, with the help where it is no command.
+        """Answers what was typed after `/hindsight`, with the help where nothing was.
 
         Args:
             caller: Who typed it.
@@ -86,10 +99,10 @@ class Commands:
             The answer; before it, where it takes longer, a word that it is being worked on.
         """
         name, argument = first_word(words)
-        command = self._find(name.lower())
+        command = self._guide.find(name or "help")
         if command and command.is_verbatim and caller.typed:
             _, argument = first_word(caller.typed)
-        work = self._answer(caller, command, argument) if command else self._unknown(caller, name)
+        work = self._answer(caller, command, argument) if command else self._unknown(caller, words)
         task = self._work.start(work, ended=caller.texts("ended"))
         try:
             done, _ = await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
@@ -100,11 +113,15 @@ class Commands:
             task.cancel()
 
     async def _answer(self, caller: Caller, command: Command, argument: str) -> str:
-        refusal = self._refusal(caller, command)
-        if refusal:
+        """A refusal, or what the command answers, as much of it as can be read at one glance."""
+        if refusal := self._refusal(caller, command, argument):
             return refusal
         answer = await self._run(command, Request(caller, argument))
-        return f"{self._persona_line(caller, command, argument)}{answer}"
+        if command.is_limited and isinstance(answer, Free):
+            self._limit.give_back(caller.key)
+        if isinstance(answer, Whole):
+            return answer
+        return self._long.first(caller, self._persona_line(caller, command, argument) + answer)
 
     def _persona_line(self, caller: Caller, command: Command, argument: str) -> str:
         """Whose memory an answer is about, where personas have memories of their own."""
@@ -115,10 +132,7 @@ class Commands:
         name = shorten(neutralise(caller.scope.persona), MAX_NAME_CHARS)
         return f"{caller.texts('persona', name=name or caller.texts('persona_default'))}\n"
 
-    def _find(self, name: str) -> Command | None:
-        return next((c for c in self._table if name in {c.name, c.alias}), None)
-
-    def _refusal(self, caller: Caller, command: Command) -> str:
+    def _refusal(self, caller: Caller, command: Command, argument: str) -> str:
         """Why somebody may not use a command here, or an empty text."""
         if not self._may(caller, command):
             return caller.texts(f"needs_{command.rights}")
@@ -129,13 +143,18 @@ class Commands:
             return self._status.no_memory(caller.scope, caller.texts)
         if command.is_personal and not caller.person_id:
             return caller.texts("needs_person")
+        if argument and command.refuses_argument:
+            return takes_nothing(caller.texts, command)
         if command.is_limited and not self._limit.may_use(caller.key):
-            return caller.texts("too_often", number=self._limit.per_minute)
+            seconds = self._limit.seconds(caller.key)
+            return caller.texts("too_often", number=self._limit.per_minute, seconds=seconds)
         return ""
 
     def _may(self, caller: Caller, command: Command) -> bool:
         if command.rights == "managers":
             return caller.is_manager or self._members_may_manage
+        if command.rights == "private" and isinstance(caller.scope, Scope):
+            return caller.is_admin or caller.scope.kind == "private"
         if command.rights == "trusted":
             is_group = isinstance(caller.scope, Scope) and caller.scope.kind == "group"
             return caller.is_admin or (caller.is_manager and is_group)
@@ -150,6 +169,8 @@ class Commands:
                 return await command.handler(chat)
             if command.elsewhere:
                 return await command.elsewhere(request)
+        except (AccessRefusedError, RequestRejectedError) as error:
+            return Free(texts(error.reason))
         except HindsightError as error:
             return texts(error.reason)
         except TimeoutError:
@@ -158,25 +179,13 @@ class Commands:
             return texts("disk")
         return self._status.no_memory(caller.scope, texts)
 
-    async def _unknown(self, caller: Caller, name: str) -> str:
-        return self._help_text(caller.texts, name)
+    async def _unknown(self, caller: Caller, words: str) -> str:
+        return self._guide.unknown(caller, words)
 
     async def _help(self, request: Request) -> str:
-        return self._help_text(request.texts)
+        if request.argument:
+            return self._guide.about(request.caller, request.argument)
+        return self._guide.overview(request.caller)
 
-    def _help_text(self, texts: Texts, unknown: str = "") -> str:
-        lines = [texts("help_unknown", name=shorten(neutralise(unknown), 30))] if unknown else []
-        lines.append(texts("help_title"))
-        for command in self._table:
-            argument = f" {texts(f'arg_{command.name}')}" if command.has_argument else ""
-            what = texts(f"help_{command.name}")
-            lines.append(
-                texts(
-                    "help_line",
-                    name=command.name,
-                    argument=argument,
-                    alias=command.alias,
-                    what=what,
-                )
-            )
-        return "\n".join(lines)
+    async def _more(self, request: Request) -> str:
+        return self._long.next(request.caller) or request.texts("more_nothing")

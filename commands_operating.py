@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .arguments import folded
 from .command_types import ChatRequest, Command
 from .delivery import Delivery
 from .failures import FailureWatch, Retried
@@ -22,6 +23,8 @@ BANK_SETTINGS = {
     "default_observation_scopes": "combined",
 }
 """What suits chats (Hindsight 1.x; 0.9 does not know the last one and answers 400)."""
+
+_APPLY = frozenset({"apply", "确认"})
 
 
 class Operating:
@@ -57,18 +60,22 @@ class Operating:
         return "\n".join(lines)
 
     async def _setup(self, request: ChatRequest) -> str:
-        texts, client = request.texts, request.stored.client
+        texts, client, typed = request.texts, request.stored.client, folded(request.argument)
+        if typed and typed not in _APPLY:
+            return texts("setup_usage")
         try:
             present = await client.config()
-            if request.argument.lower() in {"apply", "确认"}:
+            if typed:
                 await _configure(client)
                 return texts("setup_done")
         except AccessRefusedError as error:
             return f"{texts('setup_forbidden')}\n{texts(error.reason)}"
-        lines = [texts("setup_title")]
-        for name, wanted in BANK_SETTINGS.items():
-            lines.append(f"- {name}: {present.get(name)!r} → {wanted!r}")
-        return "\n".join([*lines, texts("setup_confirm")])
+        good, change = texts("setup_good"), texts("setup_change")
+        states = {k: good if present.get(k) == v else change for k, v in BANK_SETTINGS.items()}
+        lines = [f"- {texts(f'setup_{name}', state=state)}" for name, state in states.items()]
+        is_good = change not in states.values()
+        last = texts("setup_nothing" if is_good else "setup_confirm")
+        return "\n".join([texts("setup_title"), *lines, last])
 
 
 def _retried_lines(done: Retried, texts: Texts) -> Iterator[str]:

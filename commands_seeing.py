@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from .cleaning import neutralise
-from .command_types import ChatRequest, Command, Request, whole_number
+from .archive import Archive
+from .arguments import ALL_WORDS, paged, targets, whole_number
+from .cleaning import neutralise, shorten
+from .command_types import ChatRequest, Command, Free, Request, Whole
 from .costs import Costs
-from .hindsight_types import HindsightError, RecalledMemory
-from .memory import ChatMemory
-from .numbered import NumberedLists, described, numbered_line
+from .entries import one_each, related
+from .hindsight_types import RecalledMemory
+from .memory import ChatMemory, RecallReport
+from .numbered import NumberedLists
 from .query import build_query
 from .status import Status
 
 RECALL_SECONDS = 8.0
-PAGE_LINES = 10
+PAGE_LINES = 6
+BEST_LINES = 5
+FAR_LINES = 3
+"""So many are shown of what hardly has to do with the question, where nothing else was found."""
+BEST_CHARS = 90
 MAX_BASIS = 5
+BASIS_CHARS = 60
+WHOLE_CHARS = 200
+MAX_QUERY_CHARS = 40
 
 
 class Seeing:
@@ -29,7 +38,6 @@ class Seeing:
         status: Figures of all parts.
         costs: Figures of what it costs.
         lists: Which number means which memory.
-        folder: Where exports go.
         match_umo: A setting.
     """
 
@@ -39,7 +47,6 @@ class Seeing:
         status: Status,
         costs: Costs,
         lists: NumberedLists,
-        folder: Path,
         *,
         match_umo: bool,
     ) -> None:
@@ -47,7 +54,6 @@ class Seeing:
         self._status = status
         self._costs = costs
         self._lists = lists
-        self._folder = folder
         self._match_umo = match_umo
 
     @property
@@ -55,11 +61,11 @@ class Seeing:
         """Rows of the table."""
         status, stats = self._show_status, self._show_stats
         return (
-            Command("status", "状态", status, elsewhere=status),
+            Command("status", "状态", status, elsewhere=status, has_argument=True),
             Command(
                 "recall", "回忆", self._recall, has_argument=True, needs="memory", is_limited=True
             ),
-            Command("why", "为什么", self._why, needs="stored"),
+            Command("why", "为什么", self._why, has_argument=True, needs="stored"),
             Command("list", "列表", self._list, has_argument=True, needs="stored"),
             Command(
                 "ask",
@@ -71,14 +77,16 @@ class Seeing:
                 working="working_ask",
             ),
             Command("profile", "概况", self._profile, needs="memory", is_limited=True),
-            Command(
-                "export", "导出", self._export, rights="managers", needs="stored", is_limited=True
-            ),
             Command("stats", "统计", stats, elsewhere=stats, has_argument=True, is_limited=True),
         )
 
     async def _show_status(self, request: Request) -> str:
-        return await self._status.show(request.caller.scope, request.texts)
+        caller = request.caller
+        if request.argument.lower() not in ALL_WORDS:
+            return await self._status.brief(caller)
+        if not caller.is_admin:
+            return request.texts("needs_admins")
+        return await self._status.show(caller.scope, request.texts)
 
     async def _show_stats(self, request: Request) -> str:
         if request.argument.lower() != "json":
@@ -86,93 +94,148 @@ class Seeing:
             costs = await self._costs.lines(request.texts) if request.caller.is_admin else []
             return "\n".join([stats, *costs])
         if not request.caller.is_admin:
-            return request.texts("needs_admins")
-        return await self._status.report()
+            return Free(request.texts("needs_admins"))
+        return Whole(await self._status.report())
 
     async def _recall(self, request: ChatRequest) -> str:
-        texts = request.texts
-        query = build_query(request.argument)
+        texts, caller = request.texts, request.caller
+        text, page = paged(request.argument, self._lists.asked(caller))
+        query = build_query(text)
         if not query:
-            return texts("recall_usage")
+            return Free(texts("recall_usage"))
         self._memory.hurry(request.scope)
         async with asyncio.timeout(RECALL_SECONDS):
-            memories = await self._memory.search(request.scope, query, request.caller.now)
-        if not memories:
-            return texts("recall_empty")
-        shown = self._lists.lines(request.caller, memories)
-        return "\n".join([texts("recall_title", number=len(shown)), *shown])
+            found = await self._memory.search(request.scope, query, caller.now)
+        self._lists.ask(caller, text)
+        asked = _short(text)
+        if not found:
+            return texts("recall_nothing", text=asked)
+        near = zip(found, related(found, query), strict=True)
+        best = one_each([memory for memory, is_near in near if is_near])
+        if not best:
+            far = one_each(found)[:FAR_LINES]
+            shown = self._lists.lines(caller, far, limit=BEST_CHARS)
+            return "\n".join([texts("recall_far", text=asked), *shown])
+        pages = -(-len(best) // BEST_LINES)
+        if page > pages:
+            return texts("recall_pages", text=asked, pages=pages)
+        first = max(page - 1, 0) * BEST_LINES
+        part = best[first : first + BEST_LINES]
+        shown = self._lists.lines(caller, part, first=first + 1, among=best, limit=BEST_CHARS)
+        title = texts("recall_title", number=len(best), pages=pages, page=max(page, 1))
+        if pages == 1:
+            title = texts("recall_all", number=len(best))
+        more = [texts("recall_more", text=text, page=page + 1)] if page < pages else []
+        return "\n".join([title, *shown, *more])
 
     async def _list(self, request: ChatRequest) -> str:
-        texts, argument = request.texts, request.argument
-        page = whole_number(argument)
-        offset = max((page or 1) - 1, 0) * PAGE_LINES
-        text = argument if page is None else ""
+        texts, caller = request.texts, request.caller
+        number = whole_number(request.argument)
+        text, page = "", number or 1
+        if number is None:
+            text, page = paged(request.argument, self._lists.asked(caller))
         self._memory.hurry(request.scope)
-        found = await request.stored.archive.page(
-            request.scope, text=text, offset=offset, limit=PAGE_LINES
-        )
-        if not found.memories:
-            return texts("list_empty")
-        shown = self._lists.lines(request.caller, found.memories, first=offset + 1)
-        title = texts("list_title", total=found.total, first=offset + 1, last=offset + len(shown))
-        return "\n".join([title, *shown])
+        found = one_each(await request.stored.archive.everything(request.scope, text))
+        self._lists.ask(caller, text if found else "")
+        if not found:
+            return texts("list_nothing_with" if text else "list_empty", text=_short(text))
+        pages = -(-len(found) // PAGE_LINES)
+        words = f"{text} " if text else ""
+        if page > pages:
+            key = "list_pages" if number is None else "list_pages_or_text"
+            return texts(key, pages=pages, words=words, text=_short(request.argument))
+        first = max(page - 1, 0) * PAGE_LINES
+        part = found[first : first + PAGE_LINES]
+        shown = self._lists.lines(caller, part, first=first + 1, among=found)
+        title = "list_title" if pages > 1 else "list_all"
+        lines = [texts(title, total=len(found), page=max(page, 1), pages=pages), *shown]
+        lines.append(texts("list_forget", number=first + 1))
+        if page < pages:
+            lines.append(texts("list_more", words=words, page=max(page, 1) + 1))
+        return "\n".join(lines)
 
     async def _why(self, request: ChatRequest) -> str:
+        if request.argument:
+            return await self._why_number(request)
         texts, report = request.texts, self._memory.report(request.scope)
         if skipped := self._memory.skipped(request.scope):
             return texts("why_failed", reason=texts(skipped))
         if report is None:
-            return texts("why_nothing")
-        lines = [texts("why_query", query=report.query)] if report.query else []
+            is_forgotten = self._memory.forgotten_at(request.scope) > float("-inf")
+            return texts("why_forgotten" if is_forgotten else "why_nothing")
+        lines = [texts("why_query", query=_short(report.query))] if report.query else []
         if report.failure:
             return "\n".join([*lines, texts("why_failed", reason=texts(report.failure))])
+        private = self._private_lines(request, report)
         if not report.memories:
-            return "\n".join([*lines, texts("why_empty")])
+            return "\n".join([*lines, *(private or [texts("why_empty")])])
         lines.append(texts("why_title", number=len(report.memories)))
-        for number, memory in enumerate(report.memories, start=1):
-            lines.append(numbered_line(request.caller, number, memory))
-            if memory.kind == "observation":
-                lines += await self._basis(request, memory)
+        lines += self._lists.lines(request.caller, report.memories)
         if report.left_out:
             lines.append(texts("why_left_out", number=report.left_out))
-        self._lists.put(request.caller, report.memories)
-        return "\n".join(lines)
+        return "\n".join([*lines, *private, texts("why_more", number=1)])
 
-    async def _basis(self, request: ChatRequest, memory: RecalledMemory) -> Iterable[str]:
-        texts = request.texts
-        try:
-            facts = await request.stored.archive.basis(request.scope, memory)
-        except HindsightError as error:  # what the reply was given is worth telling all the same
-            return [texts("why_basis", text=texts(error.reason))]
-        return [
-            texts("why_basis", text=described(request.caller, fact)) for fact in facts[:MAX_BASIS]
-        ]
+    def _private_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """What was read of a private chat; without numbers, since it is forgotten there."""
+        private = self._memory.private_lines(report, request.caller.speaker)
+        title = request.texts("why_private", number=len(private))
+        view = self._lists.view(request.caller, private)
+        shown = [f"- {view.shown(memory, BASIS_CHARS)}" for memory in private]
+        return [title, *shown] if private else []
+
+    async def _why_number(self, request: ChatRequest) -> str:
+        """One memory of a list, whole, and what it stands on."""
+        texts, wanted = request.texts, targets(request.argument)
+        if wanted is None:
+            return texts("why_usage")
+        number = wanted[0].number
+        entry = self._lists.get(request.caller, number)
+        if entry is None or entry.is_gone:
+            return texts("number_gone" if entry else "number_unknown", number=number)
+        view = self._lists.view(request.caller, [entry.memory])
+        lines = [f"{number}. {view.shown(entry.memory, WHOLE_CHARS)}"]
+        basis = await self._basis(request, entry.memory)
+        if basis:
+            lines += [texts("why_basis"), *(f"- {one}" for one in basis)]
+        return "\n".join([*lines, texts("list_forget", number=number)])
+
+    async def _basis(self, request: ChatRequest, memory: RecalledMemory) -> list[str]:
+        """The facts below a conclusion, or the lines that a fact was made from."""
+        archive: Archive = request.stored.archive
+        if memory.kind == "observation":
+            facts = await archive.basis(request.scope, memory)
+            view = self._lists.view(request.caller, facts)
+            return [view.shown(fact, BASIS_CHARS) for fact in facts[:MAX_BASIS]]
+        lines, _ = await archive.sources(request.scope, memory)
+        view = self._lists.view(request.caller, [memory])
+        return [view.line(line.text, BASIS_CHARS) for line in lines[:MAX_BASIS]]
 
     async def _ask(self, request: ChatRequest) -> str:
         texts = request.texts
         if not re.search(r"\w", request.argument):
-            return texts("ask_usage")
+            return Free(texts("ask_usage"))
         self._memory.hurry(request.scope)
         tags = request.scope.read_tags(match_umo=self._match_umo)
         answer = await request.stored.client.reflect(request.argument, tags)
-        lines = _plain_lines(answer.text)
+        view = self._lists.view(request.caller, answer.memories)
+        lines = [view.names.replaced(line) for line in _plain_lines(answer.text)]
         if answer.memories:
             lines.append(texts("ask_basis"))
-            lines += [f"- {described(request.caller, m)}" for m in answer.memories[:MAX_BASIS]]
-        return "\n".join(lines) or texts("recall_empty")
+            lines += [f"- {view.shown(m, BASIS_CHARS)}" for m in answer.memories[:MAX_BASIS]]
+        return "\n".join(lines) or texts("recall_nothing", text=_short(request.argument))
 
     async def _profile(self, request: ChatRequest) -> str:
         self._memory.hurry(request.scope)
-        text = await request.stored.archive.profile(request.scope, request.texts)
-        return "\n".join(_plain_lines(text)) or request.texts("profile_being_made")
-
-    async def _export(self, request: ChatRequest) -> str:
-        stamp = request.caller.now.strftime("%Y%m%d-%H%M%S")
         self._memory.hurry(request.scope)
-        path = self._folder / f"export-{request.scope.chat[:8]}-{stamp}.jsonl"
-        documents, memories = await request.stored.archive.export(request.scope, path)
-        return request.texts("exported", name=path.name, documents=documents, memories=memories)
+        text = await request.stored.archive.profile(request.scope, request.texts)
+        view = self._lists.view(request.caller, ())
+        lines = [view.names.replaced(line) for line in _plain_lines(text)]
+        return "\n".join(lines) or Free(request.texts("profile_being_made"))
 
 
 def _plain_lines(text: str) -> list[str]:
     return [neutralise(line) for line in text.splitlines() if line.strip()]
+
+
+def _short(text: str) -> str:
+    return shorten(neutralise(text), MAX_QUERY_CHARS)

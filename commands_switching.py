@@ -7,19 +7,25 @@ import contextlib
 import math
 from collections.abc import Awaitable, Sequence
 
+from .arguments import ALL_WORDS, folded, minutes
 from .batches import Silence
 from .bindings import Bindings
+from .cleaning import neutralise, shorten
 from .clock import Clock
-from .command_types import ALL_WORDS, ChatRequest, Command, whole_number
+from .command_types import ChatRequest, Command
 from .hindsight_types import HindsightError
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox
 from .scope import ScopeState
+from .sharing import Sharing
 
 MAX_PAUSE_MINUTES = 7 * 24 * 60
 WAIT_SECONDS = 1.0
 """A switch waits so long at most for what an import must know."""
+MAX_SHOWN = 20
+
+_HERE = frozenset({"", "here", "本群", "这里", "本聊天", "我"})
 
 
 class Switching:
@@ -31,6 +37,7 @@ class Switching:
         bindings: Knows all memories of a chat.
         outbox: Notes of which times nothing may be imported later.
         clock: The time.
+        sharing: Ends with the memory of a private chat.
     """
 
     def __init__(
@@ -40,10 +47,12 @@ class Switching:
         bindings: Bindings,
         outbox: Outbox,
         clock: Clock,
+        sharing: Sharing,
     ) -> None:
+        self._sharing = sharing
         self._memory = memory
-        self._state = state
         self._bindings = bindings
+        self._state = state
         self._outbox = outbox
         self._clock = clock
 
@@ -63,13 +72,13 @@ class Switching:
             Command("optin", "加入", self._optin, needs="stored", is_personal=True),
             Command("pause", "暂停", self._pause, has_argument=True, rights="managers"),
             Command("on", "开启", self._on, rights="managers"),
-            Command("off", "关闭", self._off, rights="managers"),
+            Command("off", "关闭", self._off, rights="managers", reads_argument=True),
         )
 
     async def _optout(self, request: ChatRequest) -> str:
-        texts, argument = request.texts, request.argument.lower()
+        texts, argument = request.texts, folded(request.argument)
         everywhere = argument in ALL_WORDS
-        if argument and not everywhere:
+        if argument not in _HERE and not everywhere:
             return texts("optout_usage")
         pseudonym = request.caller.speaker.pseudonym
         memories = self._bindings.memories(request.scope)
@@ -90,38 +99,57 @@ class Switching:
         return done
 
     async def _optin(self, request: ChatRequest) -> str:
+        was_out = self._state.is_opted_out(request.scope, request.caller.person_id)
         await self._opt(request, out=False, everywhere=False)
         pseudonym = request.caller.speaker.pseudonym
         await self._leave_out(request, Silence(pseudonym, 0.0, self._clock.unix()))
-        return request.texts("opted_in")
+        return request.texts("opted_in" if was_out else "opted_in_already")
 
     async def _opt(self, request: ChatRequest, *, out: bool, everywhere: bool) -> None:
         person = request.caller.person_id
+        self._sharing.withdraw(request.scope)
         await asyncio.to_thread(
             self._state.opt, request.scope, person, out=out, everywhere=everywhere
         )
 
     async def _pause(self, request: ChatRequest) -> str:
-        minutes = whole_number(request.argument) or 0
-        if not 0 < minutes <= MAX_PAUSE_MINUTES:
-            return request.texts("pause_usage", number=MAX_PAUSE_MINUTES)
-        await asyncio.to_thread(self._state.pause, request.scope, minutes * 60.0)
+        texts, span = request.texts, minutes(request.argument)
+        if span is None:
+            return texts("pause_usage")
+        if not 0 < span <= MAX_PAUSE_MINUTES:
+            return texts("pause_bound", longest=texts.span(MAX_PAUSE_MINUTES))
+        if self._state.is_off(request.scope):
+            return texts("pause_while_off")
+        whole = max(1, math.ceil(span))
+        await asyncio.to_thread(self._state.pause, request.scope, whole * 60.0)
         now = self._clock.unix()
-        await self._leave_out(request, Silence("", now, now + minutes * 60.0))
-        return request.texts("paused_for", number=minutes)
+        await self._leave_out(request, Silence("", now, now + whole * 60.0))
+        until = self._clock.local().timestamp() + whole * 60
+        ends = request.caller.now.fromtimestamp(until, request.caller.now.tzinfo)
+        return texts(
+            "paused_for", span=texts.span(whole), until=texts.date(ends, request.caller.now)
+        )
 
     async def _on(self, request: ChatRequest) -> str:
+        was_off = self._state.is_off(request.scope) or self._state.is_paused(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=True)
         for one in self._bindings.memories(request.scope):
             await _written(self._outbox.end_silence(one.chat, self._clock.unix()))
-        return request.texts("switched_on")
+        return request.texts("switched_on" if was_off else "switched_on_already")
 
     async def _off(self, request: ChatRequest) -> str:
+        texts, argument = request.texts, request.argument
+        if argument:
+            span = minutes(argument)
+            words = argument if span and span <= MAX_PAUSE_MINUTES else ""
+            key = "off_or_pause" if words else "off_argument"
+            return texts(key, words=shorten(neutralise(words), MAX_SHOWN))
+        self._sharing.withdraw(request.scope)
         was_on = not self._state.is_off(request.scope)
         await asyncio.to_thread(self._state.switch, request.scope, on=False)
         if was_on:
             await self._leave_out(request, Silence("", self._clock.unix(), math.inf))
-        return request.texts("switched_off")
+        return texts("switched_off")
 
     async def _leave_out(self, request: ChatRequest, silence: Silence) -> None:
         """Keeps what is said in a time from being imported later."""

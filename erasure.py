@@ -141,7 +141,7 @@ class Eraser:
         self._checked: dict[str, set[str]] = {}
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
-        """Takes lines out of what is stored; the profile goes too, since it keeps its text.
+        """Takes lines out of what is stored and what waits; the profile goes too, which keeps them.
 
         Raises:
             HindsightError: The server did not answer before anything was changed.
@@ -152,11 +152,9 @@ class Eraser:
     async def _edit_lines(self, scope: Scope, lines: Sequence[SourceLine], edit: Edit) -> Removed:
         """Edits the documents in which some lines stand; the profile goes."""
         async with self._archive.changing(scope.chat):
-            ids = sorted({line.document_id for line in lines})
+            ids = sorted({line.document_id for line in lines} - {""})
             found = [await self._archive.document(scope, one) for one in ids]
             documents = [document for document in found if document]
-            if not documents:
-                return Removed()
             edited = await self._begin(
                 scope, lambda: self._delivery.edit_chat(self._wish(scope), edit, documents)
             )

@@ -17,6 +17,7 @@ from .cleaning import (
     Known,
     as_said,
     clean_text,
+    neutralise,
     shorten,
 )
 from .people import Roster
@@ -27,6 +28,7 @@ from .transcript import Message, Speaker
 
 MAX_QUOTE_CHARS = 120
 MAX_REPLY_CHARS = 2000
+MAX_GROUP_NAME_CHARS = 30
 LONG_NUMBER = r"(?<![0-9A-Za-z])-?[0-9]{6,}(?![0-9A-Za-z])"
 _KINDS: dict[str, MessageKind] = {"FriendMessage": "private", "GroupMessage": "group"}
 _MANAGER_ROLES = {"owner", "admin"}
@@ -59,6 +61,13 @@ def origin_of(event: Any) -> Origin:
         sender_id=str(event.get_sender_id() or ""),
         group_id=str(event.get_group_id() or ""),
     )
+
+
+def group_name_of(event: Any) -> str:
+    """What an event's group is called, cleaned; empty where the platform does not tell."""
+    name = getattr(getattr(event.message_obj, "group", None), "group_name", None)
+    shown = neutralise(name) if isinstance(name, str) and name != "N/A" else ""
+    return shorten(shown, MAX_GROUP_NAME_CHARS)
 
 
 def locale_of(event: Any) -> str:
@@ -188,6 +197,7 @@ class EventReader:
         wake_prefix: What a message begins with for the model to be asked; no word of the person.
         privacy: What is taken out of texts.
         opted_out: Tells whether a person (raw id) wants to be neither stored nor named.
+        quotes_bot: What the bot has said may be stored where somebody quotes it.
     """
 
     def __init__(
@@ -201,7 +211,9 @@ class EventReader:
         wake_prefix: str = "",
         privacy: PrivacySettings,
         opted_out: Callable[[str], bool],
+        quotes_bot: bool = True,
     ) -> None:
+        self._quotes_bot = quotes_bot
         self._event = event
         self._scope = scope
         self._roster = roster
@@ -350,6 +362,8 @@ class EventReader:
             return self._texts("mark_reply", name=self._texts("mark_opted_out"), text="…")
         words = self._cleaner.clean(_reply_text(reply), within=True)
         text = " ".join([*self._marks(reply.chain or ()), words]).strip()
+        if not self._quotes_bot and person_id in {"", self._self_id}:
+            text = "…" if text else ""
         if not person_id and not text:
             return self._texts("mark_reply_lost")
         who = self._speaker(person_id, reply.sender_nickname)

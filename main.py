@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from astrbot.api import AstrBotConfig, logger
 from astrbot.api.event import AstrMessageEvent, filter
+from astrbot.api.message_components import File
 from astrbot.api.provider import LLMResponse, ProviderRequest
 from astrbot.api.star import Context, Star, StarTools
 from astrbot.core.agent.message import TextPart
@@ -44,9 +45,10 @@ from .assembly import assemble
 from .bot_names import BotNames
 from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
-from .command_types import Caller
+from .command_types import Caller, FileSender
 from .events import (
     EventReader,
+    group_name_of,
     ids_of,
     is_manager,
     locale_of,
@@ -85,6 +87,8 @@ HOOK_SUCCESSOR_SECONDS = 0.5
 BRIDGE = f"{PLUGIN}_bridge"
 BRIDGE_SECONDS = 10.0
 """So long a closed instance looks after the turns of a moment in which AstrBot has no other."""
+TAKES_FILES = frozenset({"aiocqhttp", "discord", "lark", "slack", "telegram", "webchat", "wecom"})
+"""Platforms whose adapters send files in every version of AstrBot that is supported."""
 NEW_TALK_EXTRAS = ("_clean_group_context_session", "_clean_ltm_session")
 """What AstrBot leaves on the event of `/new` and `/reset`; the second is the name before 4.25.2."""
 HISTORY_SECONDS = 20.0
@@ -275,7 +279,11 @@ class HindsightMemory(Star):
         elif turn := await self._asked_turn(event):
             self._start(self._ask_bot_name(event))
             self._working[event.unified_msg_origin] = turn
-            if block := await turn.block():
+            recalled = await turn.recalled()
+            block = recalled.block
+            if recalled.with_private and await self._is_shared(event, turn.message):
+                block, turn.is_private = recalled.with_private, True
+            if block:
                 req.extra_user_content_parts.append(TextPart(text=block).mark_as_temp())
 
     @filter.on_agent_begin(priority=HOOK_PRIORITY, desc=in_both("about_begin"))
@@ -383,7 +391,8 @@ class HindsightMemory(Star):
         await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        return await self._parts.tools.answer(name, caller, text)
+        is_private = _is_private(_turn_of(event))
+        return await self._parts.tools.answer(name, caller, text, is_private=is_private)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
@@ -398,7 +407,8 @@ class HindsightMemory(Star):
         await self._parts.people.meet(scope, ids_of(event))
         at = event.get_extra(HEARD_EXTRA) or self._clock.local()
         message = self._message(event, scope, at)
-        turn = Turn(replace(message, began=self._clock.monotonic()), self._state.switches)
+        message = replace(message, began=self._clock.monotonic())
+        turn = Turn(await self._with_shared(event, message), self._state.switches)
         if self._parts.importer:
             past = ChatPast(self, event, scope)
             self._parts.importer.met(scope.chat, message.texts, past.say)
@@ -459,7 +469,8 @@ class HindsightMemory(Star):
             joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
-            await self._memory.remember([first, *joined], answer, self._clock.local())
+            kept = "" if _is_private(turn) else answer  # else it becomes everybody's
+            await self._memory.remember([first, *joined], kept, self._clock.local())
 
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
@@ -467,6 +478,23 @@ class HindsightMemory(Star):
         first, now = turn.message, self._message(event, scope, turn.message.at)
         is_private = first.private_to_speaker or now.private_to_speaker
         return replace(now, began=first.began, private_to_speaker=is_private)
+
+    async def _with_shared(self, event: AstrMessageEvent, message: Message) -> Message:
+        """A message with the private chat that its speaker lets be read here, if any."""
+        sharing = self._parts.sharing
+        if shared := sharing.of(message.scope, person_id_of(event)):
+            sharing.note_name(message.scope, group_name_of(event))
+            message = replace(message, shared=shared)
+        return message if await self._is_shared(event, message) else replace(message, shared=None)
+
+    async def _is_shared(self, event: AstrMessageEvent, message: Message) -> bool:
+        """Whether the speaker's private chat may be read here now, also by its session's rules."""
+        if message.shared is None:
+            return False
+        umo = self._parts.sharing.umo(message.shared, origin_of(event))
+        if umo and not await SessionPluginManager.is_plugin_enabled_for_session(umo, PLUGIN):
+            return False
+        return self._memory.may_show_private(message)  # nothing can change from here on
 
     def listens(self, event: AstrMessageEvent) -> bool:
         """Whether the chat of an event is a group that listens."""
@@ -641,6 +669,8 @@ class HindsightMemory(Star):
             wake_prefix=self._provider_prefix(event),
             privacy=self._settings.privacy,
             opted_out=lambda person_id: self._state.is_opted_out(scope, person_id),
+            # Its answers in such a group are not stored, and so they are not by this way either.
+            quotes_bot=not self._parts.sharing.is_shared_in(scope),
         )
 
     def _caller(self, event: AstrMessageEvent, scope: Scope | Skip) -> Caller:
@@ -658,8 +688,10 @@ class HindsightMemory(Star):
             person_id=person_id_of(event),
             is_manager=is_manager(event),
             is_admin=event.is_admin(),
+            send_file=_file_sender(event),
             past=past,
             place=origin_of(event),
+            chat_name=group_name_of(event),
             message=self._message_key(event),
         )
 
@@ -839,6 +871,22 @@ def _has_prefix(event: AstrMessageEvent, cfg: Any, typed: str) -> bool:
     return not prefixes or re.match(pattern, raw, re.IGNORECASE) is not None
 
 
+def _file_sender(event: AstrMessageEvent) -> FileSender | None:
+    """Sends a file to the chat of an event; None where its platform takes none."""
+    if event.get_platform_name() not in TAKES_FILES:
+        return None
+
+    async def send(path: Path) -> bool:
+        try:
+            await event.send(MessageChain([File(name=path.name, file=str(path))]))
+        except Exception:  # noqa: BLE001 - whatever a platform's client raises; the text tells
+            logger.warning("the platform did not take a file", exc_info=True)
+            return False
+        return True
+
+    return send
+
+
 def _turn_of(event: AstrMessageEvent) -> Turn | None:
     """The turn that an earlier hook left on the event.
 
@@ -847,6 +895,11 @@ def _turn_of(event: AstrMessageEvent) -> Turn | None:
     """
     turn = event.get_extra(TURN_EXTRA)
     return turn if hasattr(turn, "is_asked") else None
+
+
+def _is_private(turn: Turn | None) -> bool:
+    """Whether the model knows something of a private chat; a turn of an older class cannot tell."""
+    return bool(getattr(turn, "is_private", False))
 
 
 def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:

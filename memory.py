@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import math
 from collections import Counter, OrderedDict, deque
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from logging import Logger
+from typing import Any
 
 from .breaker import Breaker
 from .cleaning import as_said
@@ -30,15 +32,17 @@ from .hindsight_types import (
 )
 from .intake import DISK_ERRORS
 from .lately import LINE_SECONDS, Lately
-from .memory_formatter import build_block, cut_memories
-from .query import asks_to_remember, build_query, halve_query
+from .memory_formatter import Block, build_block
+from .query import asks_to_forget, asks_to_remember, build_query, halve_query
 from .ranking import rank
 from .recent import Recent
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings
+from .sharing import Sharing
 from .texts import Texts
 from .tokens import estimate_tokens
 from .transcript import Header, Message, Speaker, TurnRecord, Utterance, turn_lines
+from .turn import Recalled
 
 ASKED_TOKENS = 4096
 """More than is shown: what the server ranks low may be what the question needs."""
@@ -71,6 +75,8 @@ class RecallReport:
         lines: How many memories stand in it.
         left_out: How many more were found that it had no room for.
         failure: The reason where it failed (`deadline` or one of `HindsightError`), or empty.
+        private: What was injected of the private chat that the speaker shares.
+        message: Whose that is, where there is something.
     """
 
     at: datetime
@@ -81,6 +87,8 @@ class RecallReport:
     lines: int = 0
     left_out: int = 0
     failure: str = ""
+    private: tuple[RecalledMemory, ...] = field(default=(), repr=False)
+    message: Message | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -128,6 +136,7 @@ class ChatMemory:
         clock: The time.
         logger: Gets a line for each recall and skip, at debug level.
         read_profile: Reads a chat's profile, for the setting that adds it to the block.
+        sharing: Which private chats are read in groups.
 
     Attributes:
         met: The chats that were spoken in since the start.
@@ -143,7 +152,9 @@ class ChatMemory:
         clock: Clock,
         logger: Logger | None = None,
         read_profile: ProfileReader | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
+        self._sharing = sharing
         self._read_profile = read_profile
         self._settings = settings
         self._state = state
@@ -156,7 +167,7 @@ class ChatMemory:
         self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
         self._profiles: Recent[str, tuple[str, float]] = Recent()
         self._forgotten_at: Recent[str, float] = Recent()
-        self._running: set[asyncio.Task[str]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self._logger = logger or logging.getLogger(__name__)
         self.met: dict[str, Scope] = {}
         self.breaker = Breaker(self._probe, clock)
@@ -195,12 +206,33 @@ class ChatMemory:
         """Whether what was recalled for a message may hold what was forgotten after it came."""
         return self._forgotten_at.get(message.scope.chat, -math.inf) >= message.began
 
-    def start_recall(self, message: Message) -> asyncio.Task[str] | None:
+    def forgotten_at(self, scope: Scope) -> float:
+        """When something of this chat was forgotten last, in monotonic seconds; -inf for never."""
+        return self._forgotten_at.get(scope.chat, -math.inf)
+
+    def may_show_private(self, message: Message) -> bool:
+        """Whether lines of the private chat that was read for a message may be shown now.
+
+        Not where it is no longer shared, or where something of it was forgotten since.
+        """
+        if self._sharing is None or message.shared is None:
+            return False
+        forgotten_at = self._forgotten_at.get(message.shared.scope.chat, -math.inf)
+        return forgotten_at < message.began and self._sharing.is_shared(message.shared)
+
+    def private_lines(self, report: RecallReport, person: Speaker) -> tuple[RecalledMemory, ...]:
+        """What the last recall brought of a private chat, for its person alone."""
+        message = report.message
+        if message is None or message.speaker.pseudonym != person.pseudonym:
+            return ()
+        return report.private if self.may_show_private(message) else ()
+
+    def start_recall(self, message: Message) -> asyncio.Task[Recalled] | None:
         """Begins to recall for a message.
 
         Returns:
-            A task that ends within the deadline with the block to inject, or an empty text; or
-            None where nothing is recalled (counted).
+            A task that ends within the deadline with the block to inject, if any; or None where
+            nothing is recalled (counted).
         """
         self.met[message.scope.chat] = message.scope
         query = self._query(message)
@@ -220,7 +252,8 @@ class ChatMemory:
 
         Args:
             turn: What was said, with what the same person added while the bot was working.
-            answer: The bot's final words, one line, ids replaced.
+            answer: The bot's final words, one line, ids replaced; empty where they are not to be
+                stored.
             answered_at: When, aware, in the local timezone.
         """
         first = turn[0]
@@ -342,6 +375,8 @@ class ChatMemory:
             return admitted
         if first.private_to_speaker:
             return "opted_out"
+        if any(asks_to_forget(message.words) for message in turn):
+            return "wish to forget"  # it would say once more what is to be forgotten
         if is_wanted and self._is_repeated(first, "\n".join(one.stored for one in turn)):
             self.figures.repeated += 1
             return "repeated"
@@ -367,15 +402,14 @@ class ChatMemory:
         return is_repeated
 
     async def search(self, scope: Scope, query: str, now: datetime) -> list[RecalledMemory]:
-        """Recalls for somebody who asks to see the result, as much as a reply would be given.
+        """Recalls for somebody who asks to see the result, all that was found, best first.
 
         Raises:
             HindsightError: The server did not answer as it should, or `timeout`.
         """
         assert self._client is not None
         found = await self._ask(self._client, scope, query, now)
-        ranked = self._ranked(scope, found, query, now)
-        return cut_memories(ranked, self._settings.recall.max_tokens)
+        return self._ranked(scope, found, query, now)
 
     async def aclose(self) -> None:
         """Cancels what is running."""
@@ -384,7 +418,7 @@ class ChatMemory:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.breaker.aclose()
 
-    def _recall_ended(self, task: asyncio.Task[str]) -> None:
+    def _recall_ended(self, task: asyncio.Task[Recalled]) -> None:
         self._running.discard(task)
         if task.cancelled() or task.exception():
             self.breaker.abandoned()
@@ -400,13 +434,13 @@ class ChatMemory:
         now, is_stuck = self._clock.monotonic(), self._delivery.state.stopped
         return self._lately.lines(scope, -math.inf if is_stuck else now - LINE_SECONDS)
 
-    async def _recall(self, client: HindsightClient, message: Message, query: str) -> str:
+    async def _recall(self, client: HindsightClient, message: Message, query: str) -> Recalled:
         """One recall under the deadline; every failure ends as an empty text, counted."""
         started = self._clock.monotonic()
-        report = RecallReport(message.at, query)
+        report, found = RecallReport(message.at, query), Recalled()
         deadline = asyncio.get_running_loop().time() + self._settings.recall.timeout_seconds
         try:
-            memories = await self._ask(client, message.scope, query, message.at, deadline)
+            memories, private = await self._ask_for(client, message, query, deadline)
         except RequestRejectedError as error:
             report = replace(report, failure=error.reason)
             self.breaker.succeeded()
@@ -415,7 +449,7 @@ class ChatMemory:
             (self.breaker.abandoned if error.local else self.breaker.failed)()
         else:
             self.breaker.succeeded()
-            report = self._with_block(report, message, memories)
+            report, found = self._with_block(report, message, memories, private)
         report = replace(report, seconds=self._clock.monotonic() - started)
         self._logger.debug(
             "recall %s: %d memories, %d left out, %d ms%s",
@@ -426,9 +460,30 @@ class ChatMemory:
             f", {report.failure}" if report.failure else "",
         )
         if self.is_outdated(message):
-            return ""
+            return Recalled()
         self._keep(message.scope, report)
-        return report.block
+        return found
+
+    async def _ask_for(
+        self, client: HindsightClient, message: Message, query: str, deadline: float
+    ) -> tuple[list[RecalledMemory], list[RecalledMemory]]:
+        """What the chat's memory has and, at the same time, what a shared private one has.
+
+        The chat's decides whether the recall has failed; a private one that fails is left out.
+        """
+        scopes = [message.scope, *([message.shared.scope] if message.shared else [])]
+        asked = [self._ask(client, one, query, message.at, deadline) for one in scopes]
+        if len(asked) == 1:
+            return await asked[0], []
+        found, private = await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(found, BaseException):
+            raise found
+        if isinstance(private, HindsightError):
+            self.figures.failures[private.reason] += 1
+            private = []
+        if isinstance(private, BaseException):
+            raise private
+        return found, private
 
     async def _ask(
         self,
@@ -461,27 +516,56 @@ class ChatMemory:
             return await ask(halve_query(query))
 
     def _with_block(
-        self, report: RecallReport, message: Message, memories: list[RecalledMemory]
-    ) -> RecallReport:
+        self,
+        report: RecallReport,
+        message: Message,
+        memories: list[RecalledMemory],
+        private: list[RecalledMemory],
+    ) -> tuple[RecallReport, Recalled]:
         speaker = message.speaker
         ranked = self._ranked(
             message.scope, memories, report.query, message.at, asker=speaker.pseudonym
         )
-        block = build_block(
+        build = functools.partial(
+            build_block,
             ranked,
             texts=message.texts,
             timezone=message.at.tzinfo,
             max_tokens=self._settings.recall.max_tokens,
             speaker=speaker if message.scope.kind == "group" else None,
             profile=self._profile(message),
+            wishes_to_forget=asks_to_forget(message.words),
         )
-        return replace(
+        block = build()
+        own = self._private(message, private, report.query)
+        whole = build(private=own) if own else Block()
+        report = replace(
             report,
             memories=block.shown,
             block=block.text,
             lines=len(block.shown),
             left_out=block.left_out,
+            private=whole.private,
+            message=message if whole.private else None,
         )
+        return report, Recalled(block.text, whole.text if whole.private else "")
+
+    def _private(
+        self, message: Message, found: list[RecalledMemory], query: str
+    ) -> list[RecalledMemory]:
+        """What a shared private chat has, best first, its person under the number of here."""
+        if message.shared is None or not self.may_show_private(message):
+            return []
+        speaker, theirs = message.speaker.pseudonym, message.shared.pseudonym
+        ranked = self._ranked(message.shared.scope, found, query, message.at, asker=theirs)
+        return [
+            replace(
+                memory,
+                text=memory.text.replace(theirs, speaker),
+                speakers=tuple(one.replace(theirs, speaker) for one in memory.speakers),
+            )
+            for memory in ranked
+        ]
 
     def _ranked(
         self,

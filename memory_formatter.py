@@ -30,6 +30,9 @@ MAX_MEMORY_CHARS = 360
 """A line has at most 400; the others are for whose words these are."""
 PROFILE_SHARE = 0.25
 """How much of the whole the profile may take."""
+PRIVATE_SHARE = 0.3
+"""How much of the whole the lines of a private chat may take: never more than a third of what is
+shown, also where the other lines do not quite fill their room."""
 MIN_CUT_TOKENS = 24.0
 """The beginning of a memory is worth showing from here on."""
 
@@ -49,11 +52,13 @@ class Block:
         text: All of it, empty if there is nothing to say.
         shown: The memories in it, best first.
         left_out: How many there was no room for.
+        private: The memories of the speaker's private chat in it.
     """
 
     text: str = ""
     shown: tuple[RecalledMemory, ...] = ()
     left_out: int = 0
+    private: tuple[RecalledMemory, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ def build_block(
     max_tokens: int,
     speaker: Speaker | None = None,
     profile: str = "",
+    wishes_to_forget: bool = False,
+    private: Sequence[RecalledMemory] = (),
 ) -> Block:
     """Packs as many memories as there is room for.
 
@@ -84,19 +91,35 @@ def build_block(
         max_tokens: Bound on the whole.
         speaker: Who is speaking now; given in groups.
         profile: What is known of the chat as a whole, or empty.
+        wishes_to_forget: The message asks that something be forgotten; the model is told that
+            nothing is by its word, also where there is nothing else to say.
+        private: What the speaker's private chat has, best first.
     """
     head = [BLOCK_OPEN, texts("block_header")]
     if speaker:
         head.append(texts("block_speaker", name=neutralise(speaker.label)))
+    if wishes_to_forget:
+        head.append(texts("block_forget"))
     if profile:
         overview = texts("block_profile", text=recalled(profile, texts))
         head.append(fit(overview, max_tokens * PROFILE_SHARE))
-    room = max_tokens - estimate_tokens("\n".join([*head, BLOCK_CLOSE])) - _LINE_BREAK
+    own: list[_Entry] = []
+    if private and speaker:
+        about = texts("block_private", name=neutralise(speaker.label))
+        room = max_tokens * PRIVATE_SHARE - estimate_tokens(about) - _LINE_BREAK
+        own, _ = _pack(private, texts, timezone, room, mark="mark_private")
+        head += [about] if own else []
+    frame = [*head, *_in_time(own), BLOCK_CLOSE]
+    room = max_tokens - estimate_tokens("\n".join(frame)) - _LINE_BREAK
     entries, left_out = _pack(memories, texts, timezone, room)
-    if not entries and not profile:
+    if not entries and not own and not profile and not wishes_to_forget:
         return Block(left_out=left_out)
-    text = "\n".join([*head, *_in_time(entries), BLOCK_CLOSE])
-    return Block(text, tuple(entry.memory for entry in entries), left_out)
+    text = "\n".join([*head, *_in_time([*entries, *own]), BLOCK_CLOSE])
+    return Block(text, _memories(entries), left_out, _memories(own))
+
+
+def _memories(entries: Iterable[_Entry]) -> tuple[RecalledMemory, ...]:
+    return tuple(entry.memory for entry in entries)
 
 
 def cut_memories(memories: Sequence[RecalledMemory], max_tokens: float) -> list[RecalledMemory]:
@@ -111,16 +134,24 @@ def cut_memories(memories: Sequence[RecalledMemory], max_tokens: float) -> list[
 
 
 def _pack(
-    memories: Sequence[RecalledMemory], texts: Texts, timezone: tzinfo | None, room: float
+    memories: Sequence[RecalledMemory],
+    texts: Texts,
+    timezone: tzinfo | None,
+    room: float,
+    *,
+    mark: str = "",
 ) -> tuple[list[_Entry], int]:
-    """What fits of the memories, in their order; a longer one is cut or passed over."""
+    """What fits of the memories, in their order; a longer one is cut or passed over.
+
+    A mark (the key of one) stands before each, where there is one.
+    """
     entries: list[_Entry] = []
     days, shown = {""}, {""}
     left_out = misses = 0
     for number, memory in enumerate(memories):
         if misses == MAX_MISSES:
             return entries, left_out + len(memories) - number
-        entry = _entry(memory, texts, timezone)
+        entry = _entry(memory, texts, timezone, mark)
         head = 0.0 if entry.day in days else estimate_tokens(entry.day) + _LINE_BREAK
         line = _fitting(entry.line, room - head - _LINE_BREAK) if entry.line else ""
         if entry.line and not line:
@@ -141,8 +172,9 @@ def _fitting(line: str, room: float) -> str:
     return fit(line, room) if room >= MIN_CUT_TOKENS else ""
 
 
-def _entry(memory: RecalledMemory, texts: Texts, timezone: tzinfo | None) -> _Entry:
+def _entry(memory: RecalledMemory, texts: Texts, timezone: tzinfo | None, mark: str) -> _Entry:
     text, at = memory_text(memory, texts), said_at(memory)
+    text = texts(mark, text=text) if mark and text else text
     return _Entry(memory, f"- {text}" if text else "", _local_day(at, timezone), _moment(at))
 
 

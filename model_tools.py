@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from .cleaning import neutralise
 from .command_types import Caller, PersonKey
 from .delivery import Delivery
 from .handover import Work
-from .hindsight_types import HindsightError
+from .hindsight_types import HindsightError, RecalledMemory
 from .memory import ChatMemory
-from .memory_formatter import memory_text
-from .numbered import described
+from .memory_formatter import cut_memories, has_label, memory_date, memory_text
 from .query import build_query
 from .rate_limit import RateLimit
 from .scope import Scope, ScopeState, Skip
@@ -54,6 +54,7 @@ class ModelTools:
 
     Args:
         settings: Which tools there are.
+        max_tokens: How much a recall gives.
         memory: The recall and retain flow.
         state: Salt and switches.
         delivery: The sending of turns.
@@ -65,6 +66,7 @@ class ModelTools:
     def __init__(
         self,
         settings: ToolSettings,
+        max_tokens: float,
         memory: ChatMemory,
         state: ScopeState,
         delivery: Delivery,
@@ -75,14 +77,26 @@ class ModelTools:
         self._work = work
         wanted = {_RECALL: settings.recall, _REMEMBER: settings.remember}
         self.specs = [spec for spec, is_wanted in wanted.items() if is_wanted]
+        self._max_tokens = max_tokens
         self._memory = memory
         self._state = state
         self._delivery = delivery
         self._status = status
         self._limit = limit
 
-    async def answer(self, name: ToolName, caller: Caller, text: str) -> str:
-        """What is remembered of this chat for a query; or takes a sentence as the bot's own."""
+    async def answer(
+        self, name: ToolName, caller: Caller, text: str, *, is_private: bool = False
+    ) -> str:
+        """What is remembered of this chat for a query; or takes a sentence as the bot's own.
+
+        Args:
+            name: The tool.
+            caller: Who is answered with it.
+            text: The query or the sentence.
+            is_private: The model knows things that must not be stored in this chat.
+        """
+        if is_private and name == "remember":
+            return caller.texts("tool_private")
         handler = {"recall": self._recall, "remember": self._remember}[name]
         work = self._answer(caller, text, handler)
         return await self._work.start(work, ended=caller.texts("ended"))
@@ -94,7 +108,8 @@ class ModelTools:
         if isinstance(scope, Skip):
             return self._status.no_memory(caller.scope, caller.texts)
         if not self._limit.may_use(caller.key):
-            return caller.texts("too_often", number=self._limit.per_minute)
+            seconds = self._limit.seconds(caller.key)
+            return caller.texts("too_often", number=self._limit.per_minute, seconds=seconds)
         try:
             async with asyncio.timeout(TOOL_SECONDS):
                 return await handler(caller, scope, text)
@@ -107,8 +122,9 @@ class ModelTools:
         query = build_query(text)
         if not query:
             return caller.texts("recall_usage")
-        memories = await self._memory.search(scope, query, caller.now)
-        lines = [described(caller, m) for m in memories if memory_text(m, caller.texts)]
+        found = await self._memory.search(scope, query, caller.now)
+        memories = cut_memories(found, self._max_tokens)
+        lines = [_described(caller, m) for m in memories if memory_text(m, caller.texts)]
         return "\n".join(lines) or caller.texts("tool_nothing")
 
     async def _remember(self, caller: Caller, scope: Scope, text: str) -> str:
@@ -128,3 +144,11 @@ class ModelTools:
         )
         await self._delivery.add(record)
         return texts("tool_remembered")
+
+
+def _described(caller: Caller, memory: RecalledMemory) -> str:
+    """A memory with its date, and its speaker where the text does not tell."""
+    text = memory_text(memory, caller.texts)
+    who = memory.speakers[0] if len(memory.speakers) == 1 and not has_label(text) else ""
+    date = memory_date(memory, caller.now.tzinfo)
+    return " ".join(filter(None, [date, text, f"({neutralise(who)})" if who else ""]))

@@ -73,6 +73,11 @@ class Roster:
         """The name that somebody had when last seen, empty if that was before the start."""
         return self._names.get(self._digest(person_id), "")
 
+    def names(self) -> dict[str, str]:
+        """The names that people had when last seen, by pseudonym."""
+        known = self._pseudonyms
+        return {known[digest]: name for digest, name in self._names.items() if digest in known}
+
     def note(self, person_id: str, name: str) -> None:
         """Notes a cleaned name."""
         self._names.put(self._digest(person_id), name)

@@ -18,10 +18,39 @@ _WISH = re.compile(
     re.IGNORECASE,
 )
 
+_UNWISH = re.compile(
+    r"(?:你|请|帮我|麻烦|(?:^|[你请，。,])把.{1,20}|都|全|快|就)\s*(?:忘了|忘记|忘掉)(?:吧|它|他|她|掉|这|那|我说|我的|$|[，。！,.!])"
+    r"|(?:忘了|忘记|忘掉)(?:它|这(?:件|个|些|句)|那(?:件|个|些|句)|我说|我(?:刚才|刚刚|之前))|(?:忘了|忘掉|忘记)吧"
+    r"|(?:^|你|请)(?:忘掉|忘记)我(?!了)"
+    r"|(?:别|不要|不用|不许)(?:再)?(?:记(?=这|那|它)|记住|记得|记着|记了|记下|保存)(?!我)"
+    r"|(?:删掉|删除|清除)(?:.{0,12})(?:记忆|我说|刚才说)"
+    r"|\bforget (?:that|this|it|what|everything|all|about (?:that|this|it|me|what))\b"
+    r"|\b(?:don'?t|do not|never) (?:remember|store|save) (?:that|this|it|what)\b"
+    r"|\b(?:delete|erase) (?:that|this|it|what i|your memor|my memor|the memor)",
+    re.IGNORECASE,
+)
+_NO_UNWISH = re.compile(
+    r"(?:别|不要|不能|没|不会|怎么|是不是|会不会|难道|可别)(?:把.{1,20})?(?:给)?\s*(?:忘|全忘)"
+    r"|忘了吗|忘记了吗|忘了没"
+    r"|\b(?:don'?t|do not|never|didn'?t|did you|won'?t|can'?t|not) (?:you )?forget\b"
+    r"|我(?:都|也|又|真|差点|好像|可能|总|已经|快|老)*(?:把[^你]{1,20})?忘"
+    r"|\bi(?:'ll| will| always|'d)? forget\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[?？吗么没]\s*$")
+_REQUEST = re.compile(r"能|可以|可否|麻烦|请|\b(?:can|could|would|will|please)\b", re.IGNORECASE)
+
 
 def asks_to_remember(words: str) -> bool:
     """Whether a person plainly wishes that something be remembered."""
     return _WISH.search(words) is not None
+
+
+def asks_to_forget(words: str) -> bool:
+    """Whether a person plainly wishes that something be forgotten."""
+    if not _UNWISH.search(words) or _NO_UNWISH.search(words):
+        return False
+    return not _QUESTION.search(words) or bool(_REQUEST.search(words))
 
 
 def units(text: str) -> float:

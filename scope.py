@@ -21,6 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .aliases import Aliases, Tags, read_lists, unseal
+from .shares import (
+    Share,
+    Shares,
+    changed_chats,
+    read_shares,
+    shares_to_json,
+    shares_without,
+    shares_without_chats,
+)
 
 SALT_FILE = "salt.txt"
 STATE_FILE = "scope_state.json"
@@ -163,6 +172,26 @@ class Scope:
         return self.tags if match_umo or self.kind == "private" else self.tags[:3]
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A private chat that may be read for one message of a group.
+
+    Attributes:
+        person: The hash of the speaker in the group.
+        share: What they have shared.
+        scope: The memory of the private chat.
+    """
+
+    person: str
+    share: Share
+    scope: Scope
+
+    @property
+    def pseudonym(self) -> str:
+        """The speaker's in the private chat, where nobody else has one."""
+        return f"#{self.share.people[0][:SHORT_PSEUDONYM]}"
+
+
 def chat_tags(tags: Collection[str]) -> Tags | None:
     """The four tags of a chat in their order; None where these are not four of that form."""
     found = [one for form in _TAG_FORMS for one in tags if re.fullmatch(form, one)]
@@ -280,9 +309,11 @@ class _StateData:
         off: Chats.
         paused: Chats with the time (Unix seconds) at which they are on again.
         opted_out: People, each in one chat or on one platform.
+        opted_out_at: Since when (Unix seconds), of those who left since this is noted.
         aliases: Bots and chats that are hashed as what they were called before.
         personas: Hashes of the personas that were met in a chat, besides the default one.
         listening: Groups in which what is said without calling the bot is remembered.
+        shares: Who lets a group's bot read their private chat.
     """
 
     salt_fingerprint: str
@@ -290,9 +321,11 @@ class _StateData:
     off: frozenset[str] = frozenset()
     paused: Mapping[str, float] = field(default_factory=dict)
     opted_out: frozenset[str] = frozenset()
+    opted_out_at: Mapping[str, float] = field(default_factory=dict)
     aliases: Aliases = field(default_factory=Aliases)
     personas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listening: frozenset[str] = frozenset()
+    shares: Shares = field(default_factory=dict)
 
     def says_no(self, now: float) -> bool:
         """Whether anybody's no would be forgotten with this state."""
@@ -395,7 +428,50 @@ class ScopeState:
             OSError: The state could not be written, and nothing has changed.
         """
         with self._writing:
-            self._replace(replace(self._data, aliases=change(self._data.aliases)))
+            data, aliases = self._data, change(self._data.aliases)
+            shares = data.shares
+            if shares and self._hasher:
+                changed = changed_chats(data.aliases, aliases, self._hasher.name)
+                shares = shares_without_chats(shares, changed)
+            self._replace(replace(data, aliases=aliases, shares=shares))
+
+    @property
+    def shares(self) -> Shares:
+        """Who lets a group's bot read their private chat."""
+        return self._data.shares
+
+    def share(self, person: str, share: Share, scope: Scope) -> bool:
+        """Lets a person's private chat be read in a group, on disk first.
+
+        Args:
+            person: The hash of the person in the group.
+            share: What is shared.
+            scope: The private chat.
+
+        Returns:
+            False where the chat was switched off, or the person has opted out, meanwhile.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            if self.is_off(scope) or self.is_any_opted_out(share.people):
+                return False
+            self._replace(replace(self._data, shares={**self._data.shares, person: share}))
+            return True
+
+    def end_shares(self, is_over: Callable[[Share], bool]) -> int:
+        """Ends what is shared; returns how many there were.
+
+        Raises:
+            OSError: The state could not be written, and nothing has changed.
+        """
+        with self._writing:
+            before = self._data.shares
+            after = shares_without(before, is_over)
+            if after is not before:
+                self._replace(replace(self._data, shares=after))
+            return len(before) - len(after)
 
     def personas(self, scope: Scope) -> tuple[str, ...]:
         """Hashes of the personas that were met in a chat, besides the default one."""
@@ -436,14 +512,39 @@ class ScopeState:
         """Whether this chat's memory is off for a while."""
         return self._data.paused.get(scope.room, 0.0) > self._now()
 
+    def paused_until(self, scope: Scope) -> float:
+        """When this chat's memory is on again, in Unix seconds; 0 where it is not paused."""
+        until = self._data.paused.get(scope.room, 0.0)
+        return until if until > self._now() else 0.0
+
+    def opted_out_at(self, scope: Scope, person_id: str) -> float | None:
+        """Since when (Unix seconds) a person has opted out; None where that is not known."""
+        if self._hasher is None:
+            return None
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        known = self._data.opted_out_at
+        return min((known[key] for key in keys if key in known), default=None)
+
     def is_opted_out(self, scope: Scope, person_id: str) -> bool:
         """Whether a person wants to be neither stored nor named, in this chat or anywhere."""
         return self._hasher is not None and not self._data.opted_out.isdisjoint(
             _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
         )
 
+    def person_keys(self, scope: Scope, person_id: str) -> tuple[str, ...]:
+        """What stands for a person of a chat where somebody opts out; first, that in this chat."""
+        if self._hasher is None:
+            return ()
+        own = self._hasher.person(scope, person_id)
+        keys = _people_keys(self._hasher, scope.rooms | scope.platforms, person_id)
+        return own, *sorted(keys - {own})
+
+    def is_any_opted_out(self, keys: Collection[str]) -> bool:
+        """Whether one of these stands for somebody who wants to be neither stored nor named."""
+        return not self._data.opted_out.isdisjoint(keys)
+
     def switch(self, scope: Scope, *, on: bool) -> None:
-        """Switches one chat on or off, on disk first.
+        """Switches one chat on or off, on disk first; off, it is shared with no group any more.
 
         Raises:
             OSError: The state could not be written, and nothing has changed.
@@ -451,7 +552,10 @@ class ScopeState:
         with self._writing:
             off = self._data.off - scope.rooms if on else self._data.off | scope.rooms
             paused = {c: at for c, at in self._data.paused.items() if c not in scope.rooms}
-            self._replace(replace(self._data, off=off, paused=paused))
+            shares = shares_without(
+                self._data.shares, lambda share: not on and share.room in scope.rooms
+            )
+            self._replace(replace(self._data, off=off, paused=paused, shares=shares))
 
     @property
     def is_listening(self) -> bool:
@@ -488,6 +592,8 @@ class ScopeState:
     def opt(self, scope: Scope, person_id: str, *, out: bool, everywhere: bool) -> None:
         """Notes whether a person wants to be neither stored nor named.
 
+        Out, a private chat of theirs is shared with no group any more.
+
         Args:
             scope: The chat.
             person_id: The platform's id of the person.
@@ -502,11 +608,18 @@ class ScopeState:
         here = _people_keys(self._hasher, scope.rooms, person_id)
         all_chats = _people_keys(self._hasher, scope.platforms, person_id)
         with self._writing:
+            since = dict(self._data.opted_out_at)
             if out:
-                people = self._data.opted_out | (all_chats if everywhere else here)
+                added = all_chats if everywhere else here
+                people = self._data.opted_out | added
+                since = {key: self._now() for key in added} | since
             else:
                 people = self._data.opted_out - here - all_chats
-            self._replace(replace(self._data, opted_out=people))
+            since = {key: at for key, at in since.items() if key in people}
+            shares = shares_without(
+                self._data.shares, lambda share: not people.isdisjoint(share.people)
+            )
+            self._replace(replace(self._data, opted_out=people, opted_out_at=since, shares=shares))
 
     def _replace(self, data: _StateData) -> None:
         """Writes new data, then uses it."""
@@ -517,10 +630,12 @@ class ScopeState:
             "off": sorted(data.off),
             "paused": dict(data.paused),
             "opted_out": sorted(data.opted_out),
+            "opted_out_at": dict(data.opted_out_at),
             **data.aliases.to_json(),
         }
         if data.personas:
             content["personas"] = {room: list(met) for room, met in data.personas.items()}
+        content |= shares_to_json(data.shares)
         if data.listening:
             content["listening"] = sorted(data.listening)
         write_private(self._path, json.dumps(content, indent=1) + "\n")
@@ -534,15 +649,29 @@ def _parse_state(content: Any) -> _StateData:
     fingerprint, lost = content.get("salt_fingerprint"), content.get("lost_salt")
     if not isinstance(fingerprint, str) or not isinstance(lost, str):
         raise ValueError("no salt fingerprint")
-    paused = content.get("paused")
-    if not isinstance(paused, dict) or not all(
-        isinstance(at, int | float) for at in paused.values()
-    ):
-        raise ValueError("paused is not a table of times")
+    paused, since = _times(content, "paused"), _times(content, "opted_out_at", {})
     off, opted_out = _hashes(content, "off"), _hashes(content, "opted_out")
     aliases, personas = Aliases.from_json(content), read_lists(content, "personas")
     listening = _hashes({"listening": [], **content}, "listening")  # earlier files have none
-    return _StateData(fingerprint, lost, off, paused, opted_out, aliases, personas, listening)
+    return _StateData(
+        fingerprint,
+        lost,
+        off,
+        paused,
+        opted_out,
+        since,
+        aliases,
+        personas,
+        listening,
+        shares=read_shares(content),
+    )
+
+
+def _times(content: dict[str, Any], name: str, absent: Any = None) -> dict[str, float]:
+    times = content.get(name, absent)
+    if not isinstance(times, dict) or not all(isinstance(at, int | float) for at in times.values()):
+        raise ValueError(f"{name} is not a table of times")
+    return times
 
 
 def _are_sealed_with(hasher: Hasher, aliases: Aliases) -> bool:

@@ -8,11 +8,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from .archive import Archive
 from .batches import Progress
 from .clock import Clock
+from .command_types import Caller
 from .delivery import Delivery
 from .failures import Failures, FailureWatch
 from .hindsight_client import HindsightClient
@@ -65,8 +67,21 @@ class Status:
     clock: Clock
     host: str
 
+    async def brief(self, caller: Caller) -> str:
+        """The answer to `status`: whether it works, this chat, and the one who asks."""
+        texts, scope = caller.texts, caller.scope
+        lines = [await self._works_line(texts)]
+        if self.client and not self.state.fault:
+            lines.append(await self._here_line(scope, texts))
+        if isinstance(scope, Scope) and caller.person_id:
+            lines.append(self._me_line(caller, scope))
+        lines += await self._import_lines(scope, texts)
+        if caller.is_admin:
+            lines.append(texts("status_all"))
+        return "\n".join(lines)
+
     async def show(self, scope: Scope | Skip, texts: Texts) -> str:
-        """The answer to `status`."""
+        """The answer to `status all`: the whole bot, for who runs it."""
         lines = [texts("status_title", version=VERSION)]
         lines += self._settings_lines(texts)
         if self.client:
@@ -80,6 +95,40 @@ class Status:
         lines += await self._import_lines(scope, texts)
         lines += self._count_lines(texts)
         return "\n".join(lines)
+
+    async def _works_line(self, texts: Texts) -> str:
+        """Whether memories are recalled and stored at present, or why not."""
+        for reason in (self.state.fault, *self.settings.problems):
+            if reason:
+                return texts("status_fails", reason=texts(reason))
+        if self.client:
+            try:
+                async with asyncio.timeout(STATUS_SECONDS):
+                    await self.client.check()
+            except HindsightError as error:
+                return texts("status_fails", reason=texts(error.reason))
+            except TimeoutError:
+                return texts("status_fails", reason=texts("timeout"))
+        if stopped := self.delivery.state.stopped:
+            return texts("status_not_stored", reason=texts(stopped))
+        return texts("status_works")
+
+    async def _here_line(self, scope: Scope | Skip, texts: Texts) -> str:
+        if isinstance(self.memory.admit(scope), Skip):
+            return self.no_memory(scope, texts)
+        erasing = await self._erasure_lines(scope, texts)
+        return next(iter(erasing), texts("status_here"))
+
+    def _me_line(self, caller: Caller, scope: Scope) -> str:
+        texts = caller.texts
+        if not self.state.is_opted_out(scope, caller.person_id):
+            is_off = isinstance(self.memory.admit(scope), Skip)
+            return texts("status_me_off" if is_off else "status_me")
+        since = self.state.opted_out_at(scope, caller.person_id)
+        if since is None:
+            return texts("status_me_out")
+        at = datetime.fromtimestamp(since, caller.now.tzinfo)
+        return texts("status_me_out_since", date=texts.date(at, caller.now))
 
     async def stats(self, scope: Scope | Skip, texts: Texts) -> str:
         """The answer to `stats`."""
@@ -120,6 +169,11 @@ class Status:
             return texts(self.state.fault)
         if reason is Skip.NOT_CONFIGURED and self.settings.problems:
             return "\n".join(texts(problem) for problem in self.settings.problems)
+        if isinstance(scope, Scope) and reason is Skip.PAUSED:
+            left = (self.state.paused_until(scope) - self.clock.unix()) / 60
+            return texts("no_memory_paused", span=texts.span(left))
+        if reason is Skip.CHAT_OFF:
+            return texts("no_memory_off")
         return texts("no_memory_here", reason=texts(str(reason)))
 
     async def report(self) -> str:
@@ -223,7 +277,7 @@ class Status:
             return
         admitted = self.memory.admit(scope)
         if isinstance(admitted, Skip) and admitted is not Skip.NOT_CONFIGURED:
-            switch = f"{texts('off')} ({texts(admitted)})"
+            switch = texts("entry", text=texts("off"), about=texts(admitted))
         else:
             switch = texts("on")
         yield texts("status_chat", kind=texts(f"kind_{scope.kind}"), switch=switch)
@@ -243,7 +297,7 @@ class Status:
         report = self.memory.report(scope)
         if report is None:
             return texts("status_recall_none")
-        when = report.at.strftime("%m-%d %H:%M:%S")
+        when = texts.date(report.at, self.clock.local())
         if report.failure:
             return texts("status_recall_failed", when=when, reason=texts(report.failure))
         ms = round(report.seconds * 1000)
@@ -254,8 +308,9 @@ class Status:
         if state.last_sent_at is None:
             lines = [texts("status_retain_none")]
         else:
-            ago = round(self.clock.monotonic() - state.last_sent_at)
-            lines = [texts("status_retain", seconds=ago)]
+            seconds = round(self.clock.monotonic() - state.last_sent_at)
+            ago = texts.span(seconds / 60) if seconds >= 60 else ""
+            lines = [texts("status_retain", ago=ago or texts("span_seconds", number=seconds))]
         if state.unsaved or state.lost:
             lines.append(texts("status_unsaved", unsaved=state.unsaved, lost=state.lost))
         figures = await self._figures()

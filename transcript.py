@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any
 
 from .hindsight_types import RecalledMemory, RetainItem, StoredDocument
-from .scope import Scope
+from .scope import Scope, Shared
 from .texts import Texts
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
@@ -157,6 +157,7 @@ class Message:
         bot: The bot's own name.
         private_to_speaker: The speaker does not want to be stored.
         began: When it came, in seconds of the monotonic clock, which a reload does not set back.
+        shared: The private chat whose memory the speaker lets be read here too.
         key: Its keyed hash, by which it is found when it is withdrawn; empty where the platform
             never tells of that.
     """
@@ -172,6 +173,7 @@ class Message:
     bot: Speaker
     private_to_speaker: bool = False
     began: float = math.inf
+    shared: Shared | None = None
     key: str = ""
 
 

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 from .transcript import Message
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What is added to the model's request.
+
+    Attributes:
+        block: What the chat's memory tells, empty if nothing.
+        with_private: The same with lines of the private chat that the speaker shares; empty where
+            there are none.
+    """
+
+    block: str = ""
+    with_private: str = ""
 
 
 class Turn:
@@ -19,17 +34,19 @@ class Turn:
         is_asked: The model is asked.
         is_event_over: AstrBot is done with the event.
         is_over: The turn has gone to the outbox, or is not to go there.
+        is_private: The model was given lines of a private chat, so that its words are not stored.
         follow_ups: What the same person said while the bot was working.
     """
 
     def __init__(self, message: Message, switches: object) -> None:
         self.message = message
         self.switches = switches
-        self.recall: asyncio.Task[str] | None = None
+        self.recall: asyncio.Task[Recalled] | None = None
         self.run: Any = None
         self.is_asked = False
         self.is_event_over = False
         self.is_over = False
+        self.is_private = False
         self.follow_ups: list[Message] = []
 
     @property
@@ -37,12 +54,12 @@ class Turn:
         """Whether the model is asked, and where its answer will stand is not yet known."""
         return self.is_asked and self.run is None and not (self.is_over or self.is_event_over)
 
-    async def block(self) -> str:
-        """What was recalled; empty where a reload has cancelled it."""
+    async def recalled(self) -> Recalled:
+        """What was recalled; nothing where a reload has cancelled it."""
         if self.recall is None:
-            return ""
+            return Recalled()
         await asyncio.wait({self.recall})
-        return "" if self.recall.cancelled() else self.recall.result()
+        return Recalled() if self.recall.cancelled() else self.recall.result()
 
     def drop_recall(self) -> None:
         """Ends the recall: its result is not wanted any more."""

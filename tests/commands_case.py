@@ -56,7 +56,7 @@ class CommandsCase(BankCase):
             running_bots=lambda: self.running_bots,
         )
         self.state, self.outbox, self.delivery = parts.state, parts.outbox, parts.delivery
-        self.bindings = parts.bindings
+        self.bindings, self.sharing = parts.bindings, parts.sharing
         self.memory, self.status, self.workers = parts.memory, parts.status, parts.workers
         self.commands, self.tools, self.work = parts.commands, parts.tools, parts.work
         self.importer, self.people = parts.importer, parts.people
@@ -126,6 +126,12 @@ class CommandsCase(BankCase):
         (answer,) = await self.answers(words, caller)
         return answer
 
+    async def confirmed(self, words: str, **changes: Any) -> str:
+        """The answer to a command that asks for a code first."""
+        question = await self.ask(words, **changes)
+        self.assertRegex(question, rf"/hindsight {words}( all)? [0-9]{{4}}$")
+        return await self.ask(question.partition("/hindsight ")[2], **changes)
+
     async def expect(
         self, words: str, key: str, scope: Scope | Skip | None = None, **changes: Any
     ) -> None:
@@ -142,7 +148,7 @@ class CommandsCase(BankCase):
     async def recall(self, words: str = "我最喜欢喝的是什么茶呢", **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, **changes))
         assert task
-        return await task
+        return (await task).block
 
     async def send(self) -> None:
         """Delivers what may be delivered."""

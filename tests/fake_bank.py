@@ -194,7 +194,13 @@ class FakeBank(FakeServer):
         self.memories = {
             k: m for k, m in self.memories.items() if m.get("document_id") != document_id
         }
+        self.memories = {k: m for k, m in self.memories.items() if self._stands(m)}
         return _found(gone, "Document")
+
+    def _stands(self, memory: dict[str, Any]) -> bool:
+        """Whether a conclusion has a source left."""
+        sources = memory.get("source_memory_ids")
+        return not sources or not self.memories.keys().isdisjoint(sources)
 
     def _get_memories(self, request: httpx.Request, memory_id: str) -> Answer:
         if memory_id == "list" and request.url.params.get("tags_match") == "exact":

@@ -106,6 +106,7 @@ def reader_of(
     opted_out: Collection[str] = (),
     bot_names: BotNames | None = None,
     roster: Roster | None = None,
+    quotes_bot: bool = True,
     **privacy: bool,
 ) -> EventReader:
     scope = scope_of(origin_of(event))
@@ -117,6 +118,7 @@ def reader_of(
         bot_name=(bot_names or BotNames(Clock())).name(event),
         privacy=_privacy_settings(**privacy),
         opted_out=lambda person: person in opted_out,
+        quotes_bot=quotes_bot,
     )
 
 

@@ -135,6 +135,19 @@ class WordsTest(unittest.TestCase):
         self.assertEqual(message.stored, f"[引用 {label('小红', BEN)}: 问 {label('小明', ANN)}] 对")
         self.assertEqual(message.words, "对")
 
+    def test_bot_is_not_quoted_where_its_words_are_not_stored(self) -> None:
+        for quoted, expected in (
+            (quote(BOT, "", "你的生日"), "[引用 助手: …] 对"),
+            (quote("0", "", "你的生日"), "[引用 用户#000000: …] 对"),
+            (quote(BEN, "小红", "你好"), f"[引用 {label('小红', BEN)}: 你好] 对"),
+            (
+                quote(BEN, "小红", "嗯", [quote(BOT, "", "你的生日")]),
+                f"[引用 {label('小红', BEN)}: [引用 助手: …] 嗯] 对",
+            ),
+        ):
+            reader = reader_of(FakeEvent("对", quoted), quotes_bot=False)
+            self.assertEqual(reader.message(NOW).stored, expected)
+
     def test_quotation_of_the_bot_and_of_a_picture(self) -> None:
         message = read("对", quote(BOT, "whatever", "", [part("Image")]))
         self.assertEqual(message.stored, "[引用 助手: [图片]] 对")

@@ -109,7 +109,7 @@ class MemoryCase(unittest.IsolatedAsyncioTestCase):
     async def recall(self, words: str = LONG, scope: Scope | None = None, **changes: Any) -> str:
         task = self.memory.start_recall(self.message(words, scope, **changes))
         assert task is not None
-        return await task
+        return (await task).block
 
     def queries(self) -> list[str]:
         return [body["query"] for body in self.server.bodies]
@@ -722,7 +722,7 @@ class ForgetChatTest(MemoryCase):
         await until(lambda: self.server.waiting)
         self.memory.forget_chat(self.private)
         self.server.gate.set()
-        self.assertEqual(await recall, "")
+        self.assertEqual((await recall).block, "")
         self.assertIsNone(self.memory.report(self.private))
 
     async def test_only_this_chat_and_all_of_it(self) -> None:

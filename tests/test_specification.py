@@ -113,7 +113,7 @@ class Chat:
         for reader, values in zip(readers, turn["said"], strict=True):
             messages.append(reader.message(self._later(values.get("after", STEP))))
         recall = memory.start_recall(messages[0])
-        block = await recall if recall else ""
+        block = (await recall).block if recall else ""
         answer = readers[0].said(turn["answer"])
         await memory.remember(messages, answer, self._later(STEP))
         return block

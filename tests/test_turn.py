@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.turn import Turn, answer_in
+from astrbot_plugin_hindsight_memory.turn import Recalled, Turn, answer_in
 from support import group_origin, message_of, scope_of
 
 
@@ -52,21 +52,21 @@ class TurnTest(unittest.IsolatedAsyncioTestCase):
             setattr(self.turn, name, False)
 
     async def test_block(self) -> None:
-        self.assertEqual(await self.turn.block(), "")
-        self.turn.recall = asyncio.create_task(asyncio.sleep(0, "block"))
-        self.assertEqual(await self.turn.block(), "block")
+        self.assertEqual(await self.turn.recalled(), Recalled())
+        self.turn.recall = asyncio.create_task(asyncio.sleep(0, Recalled("block")))
+        self.assertEqual(await self.turn.recalled(), Recalled("block"))
 
     async def test_block_of_a_cancelled_recall(self) -> None:
-        self.turn.recall = asyncio.create_task(asyncio.sleep(60, "block"))
-        waiting = asyncio.create_task(self.turn.block())
+        self.turn.recall = asyncio.create_task(asyncio.sleep(60, Recalled("block")))
+        waiting = asyncio.create_task(self.turn.recalled())
         await asyncio.sleep(0)
         self.turn.recall.cancel()
-        self.assertEqual(await waiting, "")
+        self.assertEqual(await waiting, Recalled())
 
     async def test_dropped_recall(self) -> None:
-        self.turn.recall = recall = asyncio.create_task(asyncio.sleep(60, "block"))
+        self.turn.recall = recall = asyncio.create_task(asyncio.sleep(60, Recalled("block")))
         self.turn.drop_recall()
-        self.assertEqual(await self.turn.block(), "")
+        self.assertEqual(await self.turn.recalled(), Recalled())
         await asyncio.wait({recall})
         self.assertTrue(recall.cancelled())
         self.turn.drop_recall()

@@ -2,7 +2,8 @@
 
     python3 tools/build_zip.py [FOLDER]
 
-It holds what the plugin needs to run and what AstrBot's page shows of it: no tests, no tools.
+It holds what the plugin needs to run, what AstrBot's page shows of it, and the pages that this
+links to: no tests, no tools, no pictures.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PATTERNS = (
     "requirements.txt",
     "README*.md",
     "CHANGELOG.md",
+    "docs/*.md",
     "LICENSE",
     "logo.png",
     ".astrbot-plugin/i18n/*.json",
@@ -50,7 +52,7 @@ def build(folder: Path) -> Path:
 def _without_pictures(document: Path) -> bytes:
     """A document without its pictures, which AstrBot's page cannot show."""
     text = document.read_text("utf-8")
-    return re.sub(r"^!\[.*\]\(docs/.*\)\n\n", "", text, flags=re.MULTILINE).encode()
+    return re.sub(r"^!\[.*\]\(.*\.png\)\n\n", "", text, flags=re.MULTILINE).encode()
 
 
 def _field(metadata: str, name: str) -> str:

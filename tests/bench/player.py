@@ -161,7 +161,7 @@ class Player(Running):
     async def _recall(self, message: Message) -> Block:
         sent, started = self._wire.requests, time.perf_counter()
         task = self._memory.start_recall(message)
-        text = await task if task else ""
+        text = (await task).block if task else ""
         seconds = time.perf_counter() - started
         report = self._memory.report(message.scope)
         failure = report.failure if task and report else "skipped"

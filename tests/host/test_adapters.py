@@ -237,13 +237,13 @@ class AdaptersTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(people["private"] & people["group"], set())
 
 
-class ReadmesTest(unittest.TestCase):
-    """The section on platforms names the adapters of the table."""
+class PagesTest(unittest.TestCase):
+    """The pages name the adapters of the table."""
 
     def setUp(self) -> None:
         self.lines: dict[str, list[str]] = {}
-        for name, title in (("README.md", "测试过的平台"), ("README_en.md", "Platforms tested")):
-            text = (plugin.CHECKOUT / name).read_text("utf-8")
+        for name, title in (("acceptance", "测试过的平台"), ("acceptance_en", "Tested platforms")):
+            text = page(name)
             section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
             self.lines[name] = section.splitlines()
 
@@ -262,7 +262,7 @@ class ReadmesTest(unittest.TestCase):
         unnamed = {one.platform for one in SHAPES if one.stored and not one.named}
         by_words = {one for one in unnamed if one.startswith("qq_")}
         self.assertEqual(by_words, {"qq_official", "qq_official_webhook"})
-        for name, words in (("README.md", "QQ 官方接口"), ("README_en.md", "QQ's official")):
+        for name, words in (("acceptance", "QQ 官方接口"), ("acceptance_en", "QQ's official")):
             with self.subTest(name):
                 self.assertEqual(set(words_in(self.line(name, words))), unnamed - by_words)
 
@@ -278,9 +278,10 @@ class ReadmesTest(unittest.TestCase):
         }
         names = {known[one.platform] for one in SHAPES if one.isolated}
         self.assertEqual(names, set(known.values()))
-        for column, (name, separator) in enumerate((("README.md", "、"), ("README_en.md", ", "))):
-            text = (plugin.CHECKOUT / name).read_text("utf-8")
-            (row,) = [line for line in text.splitlines() if line.count("`unique_session`")]
+        pages = (("scopes-and-backup", "、"), ("scopes-and-backup_en", ", "))
+        for column, (name, separator) in enumerate(pages):
+            lines = page(name).splitlines()
+            (row,) = [line for line in lines if line.count("`unique_session`")]
             with self.subTest(name):
                 (told,) = re.findall(r"[(（](QQ[^)）]+)", row)
                 self.assertEqual(set(told.split(separator)), {one[column] for one in names})
@@ -291,6 +292,10 @@ class ReadmesTest(unittest.TestCase):
             with self.subTest(name):
                 named = set(words_in(self.line(name, "`satori`")))
                 self.assertEqual(named - {"umo"}, unsure)
+
+
+def page(name: str) -> str:
+    return (plugin.CHECKOUT / "docs" / f"{name}.md").read_text("utf-8")
 
 
 def words_in(text: str) -> list[str]:

@@ -25,6 +25,7 @@ from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noq
 from astrbot.core.star.star import star_map  # noqa: E402
 from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
 from astrbot_plugin_hindsight_memory import main  # noqa: E402
+from astrbot_plugin_hindsight_memory.handover import POLL_SECONDS  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
@@ -261,12 +262,128 @@ class AskedAgainTest(HooksCase):
 
     async def test_forgotten_meanwhile(self) -> None:
         event = await self.waiting()
-        await event.get_extra(main.TURN_EXTRA).block()
+        await event.get_extra(main.TURN_EXTRA).recalled()
         self.clock.now += 1
         self.bank.documents.clear()
         self.bank.memories.clear()
         self.plugin._memory.forget_chat(self.scope(event))
         self.assertEqual(await self.request(event), "")
+
+
+class SharingTest(HooksCase):
+    """Somebody's private chat is read in the group too."""
+
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.private = await self.said_in_private("hi")
+        line = "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我的生日是五月八日"
+        self.bank.store(self.scope(self.private), line)
+
+    async def said_in_private(self, text: str) -> Any:
+        return await shapes.onebot("private")(HOST, Said(ANN.sender, ANN.name, ANN.sender, text))
+
+    async def in_private(self, words: str) -> str:
+        event = await self.said_in_private(words)
+        return "".join([text async for text in self.plugin.answer(event, words)])
+
+    async def share(self) -> None:
+        answer = await self.in_private("share")
+        code = answer.partition("share ")[2][:6]
+        self.assertEqual(await self.command(f"share {code}"), [ZH("share_done")])
+
+    async def test_on_their_own_turns(self) -> None:
+        await self.share()
+        self.assertIn("五月八日", await self.whole(await self.event()))
+        self.assertNotIn("五月八日", await self.whole(await self.event(BEN)))
+        (_, own, others) = await self.stored()
+        self.assertNotIn(ANSWER, own)
+        self.assertIn("绿茶", own)
+        self.assertIn(ANSWER, others)
+
+    async def test_answer_is_stored_where_nothing_private_was_shown(self) -> None:
+        await self.share()
+        self.bank.documents.clear()
+        self.bank.memories.clear()
+        await self.whole(await self.event())
+        self.assertIn(ANSWER, "".join(await self.stored()))
+
+    async def test_ended_while_the_turn_waited(self) -> None:
+        for words in ("unshare", "off", "optout", "forgetme"):
+            await self.in_private("on")
+            await self.in_private("optin")
+            await self.share()
+            event = await self.event()
+            await self.begin(event)
+            await event.get_extra(main.TURN_EXTRA).recalled()
+            await self.in_private(words)
+            self.assertNotIn("五月八日", await self.request(event), words)
+            await self.done(event)
+            self.clock.now += 61
+
+    async def test_ended_while_the_model_works(self) -> None:
+        """It knows it already, so its answer is not stored."""
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.command("unshare")
+        await self.done(event)
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_answer_over_a_reload(self) -> None:
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        self.assertIn("五月八日", await self.request(event))
+        await self.plugin.terminate()
+        await self.done(event, await self.start())
+        self.assertNotIn(ANSWER, "".join(await self.stored()))
+
+    async def test_rule_of_the_private_session(self) -> None:
+        await self.share()
+        umo = self.private.unified_msg_origin
+        for is_met in (True, False):
+            if not is_met:
+                await self.plugin.terminate()
+                self.plugin = await self.start()
+            enabled = mock.AsyncMock(side_effect=lambda one, _: one != umo)
+            with mock.patch.object(SessionPluginManager, "is_plugin_enabled_for_session", enabled):
+                self.assertNotIn("五月八日", await self.whole(await self.event()))
+        self.assertIn("五月八日", await self.whole(await self.event()))
+
+    async def quoting(self) -> str:
+        """What would be stored where somebody quotes the bot's answer."""
+        before = shapes._onebot_call
+
+        async def call(action: str, **params: Any) -> Any:
+            if action != "get_msg":
+                return await before(action, **params)
+            return shapes._onebot_message(Said(shapes.BOT, "机器人", text=ANSWER), "group")
+
+        make = shapes.onebot("group", before=[{"type": "reply", "data": {"id": "1"}}])
+        with mock.patch.object(shapes, "_onebot_call", call):
+            event = await make(HOST, BEN)
+        message = self.plugin._reader(event, self.scope(event)).message(self.clock.local())
+        self.assertIn("引用", message.stored)
+        return str(message.stored)
+
+    async def test_answer_that_somebody_quotes(self) -> None:
+        """It would be stored with their words."""
+        self.assertIn(ANSWER, await self.quoting())
+        await self.share()
+        self.assertNotIn(ANSWER, await self.quoting())
+        await self.whole(await self.event())
+        await self.command("unshare")
+        self.assertNotIn(ANSWER, await self.quoting())
+
+    async def test_tool_of_the_model(self) -> None:
+        self.plugin = await self.start(tools={"remember": True})
+        await self.share()
+        event = await self.event()
+        await self.begin(event)
+        await self.request(event)
+        said = await self.plugin.use_tool(event, "remember", "生日是五月八日")
+        self.assertEqual(said, ZH("tool_private"))
 
 
 class ReloadTest(HooksCase):
@@ -277,11 +394,25 @@ class ReloadTest(HooksCase):
         await self.plugin.note_run(event, run_of())
         return event
 
+    async def waits_of_the_end(self, late: Any = None) -> int:
+        """Ends the plugin; how often that waits for a turn, whose run begins meanwhile."""
+        waits = 0
+
+        async def sleep(seconds: float) -> None:
+            nonlocal waits
+            if seconds == POLL_SECONDS and not self.plugin._handover.is_closed:
+                waits += 1
+                await self.plugin.note_run(late, run_of())
+            self.clock.now += seconds
+            await asyncio.sleep(0)
+
+        self.clock.sleeper = sleep
+        await self.plugin.terminate()
+        return waits
+
     async def test_nothing_waits_for_a_model_at_work(self) -> None:
         await self.begun()
-        started = self.clock.now
-        await self.plugin.terminate()
-        self.assertEqual(self.clock.now, started)
+        self.assertEqual(await self.waits_of_the_end(), 0)
 
     async def test_answer_that_the_successor_gets(self) -> None:
         event = await self.begun()
@@ -338,9 +469,7 @@ class ReloadTest(HooksCase):
 
             event = await asyncio.create_task(handle())
             await asyncio.sleep(0)  # whoever else waits for the task is told
-            started = self.clock.now
-            await self.plugin.terminate()
-            self.assertEqual(self.clock.now, started)
+            self.assertEqual(await self.waits_of_the_end(), 0)
             self.assertIsNotNone(event)
             self.plugin = await self.start()
             self.assertEqual(await self.stored(), [])
@@ -350,14 +479,7 @@ class ReloadTest(HooksCase):
         await self.begin(event)
         await self.request(event)
 
-        async def late(seconds: float) -> None:
-            self.clock.now += seconds
-            await self.plugin.note_run(event, run_of())
-
-        self.clock.sleeper = late
-        started = self.clock.now
-        await self.plugin.terminate()
-        self.assertLess(self.clock.now - started, 0.1)
+        self.assertEqual(await self.waits_of_the_end(event), 1)
         self.assertIsNotNone(event.get_extra(main.TURN_EXTRA).run)
 
     async def test_turn_whose_first_hooks_fell_into_the_reload(self) -> None:
@@ -511,7 +633,7 @@ class CommandTest(HooksCase):
     async def test_help_names_what_can_be_typed(self) -> None:
         self.rename("记忆")
         self.config["wake_prefix"] = ["", "#"]
-        (answer,) = await self.command("help")
+        (answer,) = await self.command("help recall")
         self.assertIn("#记忆 recall", answer)
         self.assertNotIn("/hindsight", answer)
 

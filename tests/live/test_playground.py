@@ -194,7 +194,7 @@ class TerminalTest(unittest.TestCase):
         screen.wait(r"小助手：好的.*\n")
         screen.wait(prompt)
         screen.type("/hindsight status\n")
-        self.assertNotIn("召回并注入", screen.wait("盐指纹"))
+        self.assertNotIn("召回并注入", screen.wait("不想保存请发"))
         screen.wait(prompt)
         screen.type(":who\n")
         screen.wait("选择编号.*：")
