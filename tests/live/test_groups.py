@@ -69,7 +69,7 @@ class WithdrawnTest(GroupsCase):
         await self.expect("九月三十一号", 0)
         await self.expect(": 我对芒果过敏", 1)
         self.assertEqual(len(onebot.sent), sent, "nobody is answered")
-        status = await onebot.ask_group(group, 36202, "/hindsight status", at=False)
+        status = await onebot.ask_group(group, ADMIN, "/hindsight status all", at=False)
         self.assertIn("撤回后忘掉的消息", status)
 
     async def test_in_private_and_the_bots_own(self) -> None:
