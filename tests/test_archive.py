@@ -733,6 +733,7 @@ class ExportTest(ArchiveCase):
 
     async def test_only_the_owner_may_read_it_and_nothing_is_overwritten(self) -> None:
         self.bank.store(self.scope, TEA)
+        self.bank.store(self.scope, TEA)
         await self.export()
         path = self.folder / "export.jsonl"
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
