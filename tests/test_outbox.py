@@ -15,13 +15,13 @@ import tempfile
 import unittest
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory import outbox_file as outbox_file_module
 from astrbot_plugin_hindsight_memory.outbox import (
-    DATABASE_FILE,
     MAX_WINDOW_CHARS,
     UNREADABLE,
     Outbox,
@@ -29,7 +29,7 @@ from astrbot_plugin_hindsight_memory.outbox import (
     Window,
     outbox_exists,
 )
-from astrbot_plugin_hindsight_memory.outbox_file import VERSION, NewerFileError
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE, VERSION, NewerFileError
 from astrbot_plugin_hindsight_memory.transcript import (
     Document,
     Header,
@@ -59,7 +59,7 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
-        seams = {"connect": disk.connect, "sync": disk.sync} if disk else {}
+        seams: dict[str, Any] = {"connect": disk.connect, "sync": disk.sync} if disk else {}
         outbox = Outbox(self.folder, every_n_turns=every, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
@@ -310,7 +310,7 @@ class ChatTest(OutboxCase):
         before = await self.outbox.windows(A)
         disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
         for change in (
-            self.outbox.edit_chat(WISH, lambda lines: lines[:1], ()),
+            self.outbox.edit_chat(WISH, lambda lines: [lines[0]], ()),
             self.outbox.drop_chat(WISH),
             self.outbox.replace_documents(WISH, without_b, [self.stored()]),
         ):
@@ -611,7 +611,7 @@ class OtherReaderTest(unittest.TestCase):
             str(Path(__file__).with_name("outbox_writer.py")),
             str(self.folder),
         ]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         process = self.enterContext(subprocess.Popen(command, **pipes))
         self.addCleanup(process.kill)
         for number in range(1, 4):
@@ -777,6 +777,18 @@ class VersionTest(OutboxCase):
         await self.next()
         await self.outbox.aclose()
         self.assertEqual(tables(), new)
+
+    async def test_file_of_the_first_version_takes_what_came_since(self) -> None:
+        self.write_0_1_0()
+        self.assertEqual(await self.outbox.import_progress(A), [])
+        line = {"0123456789abcdef": "d1"}
+        await self.outbox.edit_chat(dataclasses.replace(WISH, lines=line), list, ())
+        _, wish = await self.outbox.erasures()
+        self.assertEqual(wish.lines, line)
+        self.assertEqual(await self.drain(), [], "held until it is gone")
+        await self.outbox.end_wish(A, line)
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5"])
 
     async def test_order_of_the_first_version(self) -> None:
         self.write_0_1_0()
