@@ -153,7 +153,7 @@ class Correcting:
         words = as_said(words, texts)
         await self._forgetting.keep_numbers(request, lines)
         removed = await request.stored.eraser.correct(request.scope, lines, words)
-        if not removed.documents:
+        if not removed.documents and not removed.waiting:
             return texts("forget_no_source", number=what)
         self._memory.forget_chat(request.scope)
         said = Line(lines[0].text).saying(words).text
@@ -229,4 +229,4 @@ class Correcting:
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
         self._memory.forget_chat(scope)
-        self._lists.forget_chat(scope.room)
+        self._lists.forget_chat(scope.chat)
