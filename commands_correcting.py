@@ -153,7 +153,7 @@ class Correcting:
         words = as_said(words, texts)
         await self._forgetting.keep_numbers(request, lines)
         removed = await request.stored.eraser.correct(request.scope, lines, words)
-        if not removed.documents and not removed.waiting:
+        if not (removed.documents or removed.waiting or removed.failure):
             return texts("forget_no_source", number=what)
         self._memory.forget_chat(request.scope)
         said = Line(lines[0].text).saying(words).text

@@ -1374,7 +1374,7 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Listening is {switch}. Usage: /hindsight listen on | off",
     ),
     "help_listen": ("在群里也记住没有叫我的话", "in a group, also remember what is not said to me"),
-    "arg_listen": ("on | off", "on | off"),
+    "arg_listen": ("[on 开 | off 关]", "[on | off]"),
     "example_listen": (
         "on",
         "on",
