@@ -362,6 +362,9 @@ def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:
     A fact that is the line itself matches it alone; one in other words matches the lines that
     share the most pairs of characters with it, at least the best.
     """
+    told = {_letters(Line(one).words) for one in fact.splitlines()}
+    if exact := [i for i, line in enumerate(lines) if _letters(line.words) in told]:
+        return exact
     wanted = _pairs(fact)
     shares = [len(wanted & _pairs(line.words)) for line in lines]
     sizes = [max(1, len(_pairs(line.words))) for line in lines]
@@ -370,8 +373,12 @@ def _matching_lines(fact: str, lines: Sequence[Line]) -> Collection[int]:
     return [i for i, score in enumerate(scores) if score and score >= best * 0.6]
 
 
+def _letters(text: str) -> str:
+    return re.sub(r"\W", "", text.lower())
+
+
 def _pairs(text: str) -> set[str]:
-    letters = re.sub(r"\W", "", text.lower())
+    letters = _letters(text)
     return {letters[i : i + 2] for i in range(len(letters) - 1)} or {letters}
 
 

@@ -37,7 +37,8 @@ class Heard:
         event: AstrBot's event.
         scope: Its chat.
         at: When it was said, aware, in the local timezone.
-        began: When it came, in seconds of the monotonic clock.
+        began: When it was heard, in seconds of the monotonic clock.
+        came: When AstrBot was told of it, in Unix seconds.
         likeness: What it has in common with the same message as another account heard it; None
             where the platform tells too little.
     """
@@ -46,6 +47,7 @@ class Heard:
     scope: Scope
     at: datetime
     began: float
+    came: float
     likeness: Hashable = field(repr=False)
 
 
@@ -91,7 +93,8 @@ class Listening:
             self._unhear(look)
         if is_called or is_known or not self._is_meant_for_all(event):
             return
-        self._buffer.append(Heard(event, scope, at, self._clock.monotonic(), look))
+        came = getattr(event, "created_at", 0.0)
+        self._buffer.append(Heard(event, scope, at, self._clock.monotonic(), came, look))
         self._wake.set()
 
     async def run(self) -> None:
@@ -105,6 +108,9 @@ class Listening:
     async def flush(self) -> None:
         """Reads what was heard, a message at a time, and puts it on disk."""
         async with self._flushing:
+            # AstrBot works on events side by side, so that they are heard out of order.
+            in_order = sorted(self._buffer, key=lambda one: (one.at, one.came))
+            self._buffer = deque(in_order, maxlen=MAX_BUFFERED)
             while self._buffer:
                 heard = self._buffer.popleft()
                 try:

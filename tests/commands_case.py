@@ -126,6 +126,16 @@ class CommandsCase(BankCase):
         (answer,) = await self.answers(words, caller)
         return answer
 
+    async def confirmed(self, words: str, **changes: Any) -> str:
+        """The answer to a command that asks for a code first."""
+        question = await self.ask(words, **changes)
+        self.assertRegex(question, rf"/hindsight {words}( all)? [0-9]{{4}}$")
+        return await self.ask(question.partition("/hindsight ")[2], **changes)
+
+    async def status_all(self, language: Language = "zh", scope: Scope | Skip | None = None) -> str:
+        """What `status` tells who runs the bot."""
+        return await self.ask("status all", scope, language=language, is_admin=True)
+
     async def expect(
         self, words: str, key: str, scope: Scope | Skip | None = None, **changes: Any
     ) -> None:

@@ -732,6 +732,7 @@ class ExportTest(ArchiveCase):
         self.assertEqual((await self.export())[0], (0, 1))
 
     async def test_only_the_owner_may_read_it_and_nothing_is_overwritten(self) -> None:
+        self.bank.store(self.scope, TEA)
         await self.export()
         path = self.folder / "export.jsonl"
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)

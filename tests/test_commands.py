@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -17,20 +18,17 @@ from astrbot_plugin_hindsight_memory import commands as commands_module
 from astrbot_plugin_hindsight_memory import commands_seeing, model_tools
 from astrbot_plugin_hindsight_memory.codes import CODE_SECONDS
 from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
-from astrbot_plugin_hindsight_memory.commands_seeing import PAGE_LINES
-from astrbot_plugin_hindsight_memory.commands_switching import MAX_PAUSE_MINUTES
+from astrbot_plugin_hindsight_memory.commands_seeing import BEST_CHARS, PAGE_LINES
 from astrbot_plugin_hindsight_memory.erasure import Removed
-from astrbot_plugin_hindsight_memory.memory_formatter import MAX_MEMORY_CHARS
-from astrbot_plugin_hindsight_memory.numbered import NumberedLists
+from astrbot_plugin_hindsight_memory.numbered import Numbered, NumberedLists
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, Scope, ScopeState, Skip
-from astrbot_plugin_hindsight_memory.texts import Texts
+from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from astrbot_plugin_hindsight_memory.transcript import Speaker
 from commands_case import (
     AT,
     BEN,
     CAT,
     CAT_ANSWER,
-    CAT_ANSWER_ALONE,
     LANGUAGES,
     TEA,
     CommandsCase,
@@ -38,6 +36,7 @@ from commands_case import (
 from support import (
     ANN,
     NOW,
+    memory_of,
     private_origin,
     recall_results,
     reply,
@@ -73,9 +72,10 @@ NAMES = {
     "selftest": "自检",
     "import": "导入",
     "rebind": "换绑",
+    "more": "更多",
     "help": "帮助",
 }
-OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234", "export")
+OF_MANAGERS = ("on", "off", "pause 5", "wipe", "wipe 1234")
 OF_ADMINS = (
     "retry",
     "setup",
@@ -88,11 +88,12 @@ OF_ADMINS = (
 )
 WHILE_ON = ("recall 茶", "ask 茶？", "remember 我喜欢茶", "profile", "share")
 """What needs a memory that is switched on; the rest works on what is stored."""
-LIMITED = (*WHILE_ON, "export", "forgetme", "optout", "stats", "correct 1 茶")
+LIMITED = (*WHILE_ON, "optout", "stats")
 OTHERS_BUSINESS = {
     *("on", "off", "pause", "listen", "wipe", "export"),
     *("retry", "setup", "rebind", "selftest"),
 }
+NOTHING_OF_TEA = Texts("zh")("recall_nothing", text="茶")
 UNDONE = Removed(is_done=False)
 OF_PERSONS = ("forgetme", "optout", "optout all", "optin", "share", "unshare")
 WITH_MEMORY = (
@@ -105,7 +106,6 @@ INTO_SERVER = {
     "ask 茶？": "reflect",
     "profile": "mental-models",
     "forget 茶": "list",
-    "forgetme": "operations",
     "export": "documents",
     "setup": "config",
 }
@@ -114,28 +114,23 @@ INTO_SERVER = {
 class HelpTest(CommandsCase):
     async def test_every_command_is_named_in_both_languages(self) -> None:
         for language in LANGUAGES:
-            lines = (await self.ask("help", language=language)).split("\n")
-            self.assertEqual(len(lines), len(NAMES) + 1)
-            for line, (name, alias) in zip(lines[1:], NAMES.items(), strict=True):
+            whole = await self.ask("help", language=language, is_admin=True)
+            for name, alias in NAMES.items():
                 with self.subTest(name=name, language=language):
-                    self.assertRegex(line, rf"^/hindsight {name}\b.*[（(]{alias}[)）]")
-                    self.assertTrue(line.endswith(Texts(language)(f"help_{name}")))
+                    self.assertRegex(whole, rf"\b{name}\b")
+                    for typed in (name, alias):
+                        lines = (await self.ask(f"help {typed}", language=language)).split("\n")
+                        self.assertRegex(lines[0], rf"^/hindsight {name}\b.*{alias}")
+                        self.assertEqual(lines[1], Texts(language)(f"help_{name}"))
 
     async def test_bare_command_is_help(self) -> None:
         for words in ("", "  ", "\n", "帮助", "HELP"):
             with self.subTest(words):
                 self.assertEqual(await self.ask(words), await self.ask("help"))
 
-    async def test_unknown_command_is_named_and_helped(self) -> None:
-        for language in LANGUAGES:
-            with self.subTest(language):
-                first, _, rest = (await self.ask("forgt it", language=language)).partition("\n")
-                self.assertEqual(first, Texts(language)("help_unknown", name="forgt"))
-                self.assertEqual(rest, await self.ask("help", language=language))
-
     async def test_unknown_command_is_shown_harmlessly(self) -> None:
         first = (await self.ask("<b>" + "x" * 500)).partition("\n")[0]
-        self.assertLess(len(first), 60)
+        self.assertLess(len(first), 70)
         self.assertNotIn("<", first)
 
     async def test_every_alias_does_what_its_name_does(self) -> None:
@@ -143,6 +138,7 @@ class HelpTest(CommandsCase):
         self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
         for name, alias in NAMES.items():
             with self.subTest(name):
+                await self.ask(name, is_admin=True)
                 answers = []
                 for words in (name, alias, name.upper()):
                     for path in self.folder.glob("export-*"):
@@ -153,13 +149,16 @@ class HelpTest(CommandsCase):
     async def test_nothing_is_asked_of_the_server(self) -> None:
         for words in ("", "help", "nonsense", "on", "off", "pause", "on", "recall ?!", "ask ?!"):
             await self.ask(words)
-        for words in ("remember", "forget", "forget 1", "optout here", "why", "wipe", "correct"):
+        for words in ("remember", "forget", "forget 1", "optout x", "why", "wipe", "correct"):
+            await self.ask(words, is_admin=True)
+        for words in ("forgetme", "forgetme abc", "wipe abc", "wipe 1234", "optin x", "off 5"):
             await self.ask(words, is_admin=True)
         self.assertEqual(self.bank.requests, [])
 
     async def test_where_there_is_no_chat(self) -> None:
         for words in ("", "help", "帮助"):
-            self.assertEqual(await self.ask(words, Skip.NO_SENDER), await self.ask("help"))
+            answer = await self.ask(words, Skip.NO_SENDER, is_manager=False)
+            self.assertEqual(answer, await self.ask("help", is_manager=False))
 
 
 class SwitchTest(CommandsCase):
@@ -167,7 +166,7 @@ class SwitchTest(CommandsCase):
         for scope in (self.private_scope(), self.scope()):
             await self.expect("off", "switched_off", scope)
             self.assertTrue(ScopeState.load(self.folder).is_off(scope))
-            await self.expect("on", "switched_on", scope)
+            self.assertEqual(await self.ask("on", scope), Texts("zh")("switched_on"))
             self.assertFalse(ScopeState.load(self.folder).is_off(scope))
 
     async def test_failure_changes_nothing(self) -> None:
@@ -179,9 +178,7 @@ class SwitchTest(CommandsCase):
         self.assertFalse(self.state.is_opted_out(self.scope(), "20001"))
 
     async def test_pause_ends_by_itself_also_over_a_restart(self) -> None:
-        for language in LANGUAGES:
-            answer = await self.ask("pause 5", language=language)
-            self.assertEqual(answer, Texts(language)("paused_for", number=5))
+        self.assertIn("5 分钟", await self.ask("pause 5"))
         for _ in range(2):
             self.assertEqual(self.memory.admit(self.scope()), Skip.PAUSED)
             self.assertEqual(self.memory.admit(self.private_scope()), self.private)
@@ -200,15 +197,26 @@ class SwitchTest(CommandsCase):
         self.clock.wall += 301
         self.assertEqual(self.memory.admit(self.scope()), Skip.CHAT_OFF)
 
-    async def test_pause_needs_a_number_of_minutes(self) -> None:
-        wrong = ("", "0", "-1", "1.5", "soon", str(MAX_PAUSE_MINUTES + 1), "9" * 5000)
-        for words in wrong:
+    async def test_pause_needs_a_span_of_time(self) -> None:
+        for words in ("", "0", "-1", "soon", "10081", "8天", "9" * 5000):
             with self.subTest(words[:10]):
-                answer = await self.ask(f"pause {words}")
-                self.assertEqual(answer, Texts("zh")("pause_usage", number=MAX_PAUSE_MINUTES))
-        self.assertFalse(self.state.is_paused(self.scope()))
-        await self.ask(f"pause {MAX_PAUSE_MINUTES}")
-        self.assertTrue(self.state.is_paused(self.scope()))
+                await self.ask(f"pause {words}")
+                self.assertFalse(self.state.is_paused(self.scope()))
+        for words in ("7天", "1.5", "半小时", "30秒"):
+            await self.ask(f"pause {words}")
+            self.assertTrue(self.state.is_paused(self.scope()))
+            await self.ask("on")
+
+    async def test_pause_changes_nothing_while_off(self) -> None:
+        await self.ask("off")
+        await self.expect("pause 5", "pause_while_off")
+        self.clock.wall += 301
+        self.assertEqual(self.memory.admit(self.scope()), Skip.CHAT_OFF)
+
+    async def test_off_with_a_time_does_nothing(self) -> None:
+        for words in ("off 5", "off 半小时", "off please", "on 5"):
+            await self.ask(words)
+            self.assertEqual(self.memory.admit(self.scope()), self.group)
 
     async def test_retry(self) -> None:
         self.bank.fail(lambda: reply(422), "memories", "POST")
@@ -272,35 +280,48 @@ class RightsTest(CommandsCase):
                     self.assertNotIn(Texts("zh")("needs_admins"), answer)
 
 
+def too_often(number: int, seconds: int, language: Language = "zh") -> str:
+    return Texts(language)("too_often", number=number, seconds=seconds)
+
+
 class LimitTest(CommandsCase):
     async def test_so_many_a_minute(self) -> None:
         number = len(LIMITED)
         self.build(commands={"per_minute": number})
+        self.bank.profiles[self.profile_id()] = "爱茶"
         for words in LIMITED:
-            self.assertNotEqual(await self.ask(words), Texts("zh")("too_often", number=number))
+            self.assertNotIn(too_often(number, 60), await self.ask(words))
         for words in LIMITED:
             for language in LANGUAGES:
                 with self.subTest(words=words, language=language):
                     answer = await self.ask(words, language=language)
-                    self.assertEqual(answer, Texts(language)("too_often", number=number))
+                    self.assertEqual(answer, too_often(number, 60, language))
         self.clock.now += 59.9
-        self.assertEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
+        self.assertEqual(await self.ask("recall 茶"), too_often(number, 1))
         self.clock.now += 0.1
-        self.assertNotEqual(await self.ask("recall 茶"), Texts("zh")("too_often", number=number))
+        self.assertNotEqual(await self.ask("recall 茶"), too_often(number, 1))
+
+    async def test_what_costs_nothing_does_not_count(self) -> None:
+        self.build(commands={"per_minute": 1})
+        for words in ("recall", "ask ？", "remember", "forgetme", "forgetme abc", "export"):
+            for _ in range(3):
+                answer = await self.ask(words, is_manager=False)
+                self.assertNotEqual(answer, too_often(1, 60))
+        self.bank.fail(lambda: reply(401))
+        for _ in range(3):
+            await self.expect("recall 茶", "unauthorized")
 
     async def test_each_person_in_each_chat(self) -> None:
         self.build(commands={"per_minute": 1})
         for scope, speaker in ((self.group, ANN), (self.group, BEN), (self.private, ANN)):
             answers = [await self.ask("recall 茶", scope, speaker=speaker) for _ in range(2)]
-            self.assertEqual(
-                answers, [Texts("zh")("recall_empty"), Texts("zh")("too_often", number=1)]
-            )
+            self.assertEqual(answers, [NOTHING_OF_TEA, too_often(1, 60)])
 
     async def test_other_commands_are_not_limited(self) -> None:
         self.build(commands={"per_minute": 1})
         for name in ("list", "why", "status", "help", "optin"):
             for _ in range(3):
-                self.assertNotEqual(await self.ask(name), Texts("zh")("too_often", number=1))
+                self.assertNotEqual(await self.ask(name), too_often(1, 60))
 
     async def test_refused_commands_ask_the_server_nothing(self) -> None:
         self.build(commands={"per_minute": 1})
@@ -329,7 +350,7 @@ class PersonTest(CommandsCase):
         self.assertEqual((self.folder / STATE_FILE).read_text(), before)
         self.assertEqual(self.bank.requests, [])
         await self.ask("list", **self.nobody)
-        await self.expect("forget 1", "needs_managers", **self.nobody)
+        self.assertIn("没有删除", await self.ask("forget 1", **self.nobody))
         self.assertEqual(self.bank.texts(self.scope()), [theirs])
 
     async def test_person_without_an_id_may_do_the_rest(self) -> None:
@@ -353,14 +374,14 @@ class EndingTest(CommandsCase):
         await finishing
         texts = Texts("zh")
         answers = [await task for task in tasks]
-        self.assertEqual(answers, [texts("recall_empty"), texts("tool_nothing")])
+        self.assertEqual(answers, [NOTHING_OF_TEA, texts("tool_nothing")])
 
     async def test_what_takes_longer_ends_with_a_sentence(self) -> None:
         for language in LANGUAGES:
             self.build()
             self.bank.gate.clear()
             caller = self.caller(texts=Texts(language))
-            tasks = [asyncio.create_task(self.answers("export", caller))]
+            tasks = [asyncio.create_task(self.answers("list", caller))]
             tasks.append(asyncio.create_task(self.answers("remember 我喜欢茶", caller)))
             tool = asyncio.create_task(self.tools.answer("recall", caller, "茶"))
             await until(lambda: self.bank.waiting == 3)
@@ -403,7 +424,7 @@ class PatienceTest(CommandsCase):
             answers = self.commands.answer(caller, "recall 茶")
             self.assertEqual(await anext(answers), Texts(language)("working"))
             self.bank.gate.set()
-            self.assertEqual(await anext(answers), Texts(language)("recall_empty"))
+            self.assertEqual(await anext(answers), Texts(language)("recall_nothing", text="茶"))
             with self.assertRaises(StopAsyncIteration):
                 await anext(answers)
 
@@ -438,8 +459,6 @@ class FaultTest(CommandsCase):
         for answer, reason in faults:
             for words, part in INTO_SERVER.items():
                 special = {"ask 茶？", "profile", "setup"}
-                if words == "forgetme":
-                    continue  # is noted all the same, see below
                 if words in special and reason in {"rejected", "query_too_long"}:
                     continue  # says more, see below
                 if words == "setup" and reason in {"unauthorized", "payment_required", "forbidden"}:
@@ -451,7 +470,7 @@ class FaultTest(CommandsCase):
         self.bank.fail(lambda: reply(503))
         for language in LANGUAGES:
             texts = Texts(language)
-            answer = await self.ask("forgetme", language=language)
+            answer = await self.confirmed("forgetme", language=language)
             self.assertIn(texts("erasure_failed", reason=texts("overloaded")), answer)
             self.clock.now += 61
             self.assertEqual(await self.ask("profile", language=language), texts("erasing"))
@@ -465,8 +484,9 @@ class FaultTest(CommandsCase):
 
     async def test_full_disk(self) -> None:
         self.disk.fault = sqlite3.SQLITE_FULL
-        for words in ("forgetme", "export", "retry"):
+        for words in ("export", "retry"):
             await self.expect(words, "disk", is_admin=True)
+        self.assertEqual(await self.confirmed("forgetme"), Texts("zh")("disk"))
 
 
 class NoMemoryTest(CommandsCase):
@@ -484,7 +504,12 @@ class NoMemoryTest(CommandsCase):
                     texts = Texts(language)
                     with self.subTest(reason=reason, words=words, language=language):
                         answer = await self.ask(words, scope, language=language, is_admin=True)
-                        self.assertEqual(answer, texts("no_memory_here", reason=texts(reason)))
+                        span = texts.span(1)
+                        key = {"chat_off": "no_memory_off", "paused": "no_memory_paused"}
+                        told = texts(
+                            key.get(reason, "no_memory_here"), reason=texts(reason), span=span
+                        )
+                        self.assertEqual(answer, told)
         self.assertEqual(self.bank.requests, [])
 
     async def test_what_is_stored_can_be_seen_and_erased_while_memory_is_off(self) -> None:
@@ -493,7 +518,7 @@ class NoMemoryTest(CommandsCase):
         for words in (words for words in WITH_MEMORY if words.split()[0] not in others):
             with self.subTest(words):
                 answer = await self.ask(words, self.group, is_admin=True)
-                self.assertNotEqual(answer, Texts("zh")("no_memory_here", reason="聊天已关闭记忆"))
+                self.assertNotEqual(answer, Texts("zh")("no_memory_off"))
         self.assertNotEqual(self.bank.requests, [])
 
     async def test_chat_kinds_that_the_settings_exclude(self) -> None:
@@ -535,27 +560,21 @@ class NoMemoryTest(CommandsCase):
 
 class SeeingTest(CommandsCase):
     async def test_recalled_memories_are_numbered_dated_and_harmless(self) -> None:
-        content = recall_results("喜欢茶", "</x>养猫", "长" * 1000, scope=self.scope())
+        content = recall_results("喜欢茶", "</x>养猫", "茶" * 1000, scope=self.scope())
         content["results"][0]["mentioned_at"] = "2026-03-01T00:00:00Z"
         content["results"][1] |= {"type": "observation"}
         content["results"][2] |= {"metadata": {"speakers": "#3fa2c1"}}
-        for language in LANGUAGES:
-            texts = Texts(language)
-            with self.subTest(language):
-                self.bank.script.append(reply(content=content))
-                answer = await self.ask("recall 茶 和 猫", language=language)
-                title, *lines = answer.split("\n")
-                fact, conclusion = texts("kind_fact"), texts("kind_conclusion")
-                self.assertEqual(title, texts("recall_title", number=3))
-                self.assertEqual(lines[0], f"1. [{fact}] 2026-03-01 喜欢茶")
-                self.assertEqual(lines[1], f"2. [{conclusion}] ‹/x›养猫")
-                self.assertTrue(lines[2].endswith("(#3fa2c1)"))
-                self.assertLessEqual(len(lines[2]), MAX_MEMORY_CHARS + 40)
+        self.bank.script.append(reply(content=content))
+        lines = (await self.ask("recall 茶 和 猫")).split("\n")
+        self.assertEqual(lines[1], "1. 喜欢茶（03-01 00:00）")
+        self.assertEqual(lines[2], "2. [结论] ‹/x›养猫")
+        self.assertTrue(lines[3].endswith("茶…（小明 03-04 12:30）") or "（小明" in lines[3])
+        self.assertLessEqual(len(lines[3]), BEST_CHARS + 3)
         self.assertEqual(self.bank.bodies[0]["query"], "茶 和 猫")
         self.assertEqual(self.bank.bodies[0]["tags"], list(self.scope().tags))
 
     async def test_recall_finds_nothing_or_is_asked_nothing(self) -> None:
-        await self.expect("recall 茶", "recall_empty")
+        self.assertEqual(await self.ask("recall 茶"), NOTHING_OF_TEA)
         for words in ("recall", "recall ?!", "回忆  "):
             await self.expect(words, "recall_usage")
 
@@ -565,35 +584,50 @@ class SeeingTest(CommandsCase):
                 self.clock.now += 61
                 said = [self.message(f"我最喜欢喝的茶是第{number}种龙井")]
                 await self.memory.remember(said, "好的", NOW)
-                await self.answers(words)
+                await self.answers(words, self.caller(is_admin=True))
                 await self.send()
                 self.assertIn(said[0].stored, "".join(self.bank.texts(self.scope())))
 
     async def test_list_by_page(self) -> None:
-        for _ in range(PAGE_LINES + 2):
-            self.bank.store(self.scope(), TEA)
+        for number in range(PAGE_LINES + 2):
+            self.bank.store(self.scope(), f"小明#3fa2c1 {AT}: 喝过第{number}种茶")
         for words, first, last in (
-            ("list", 1, 10),
-            ("list 1", 1, 10),
-            ("list 0", 1, 10),
-            ("list 2", 11, 12),
+            ("list", 1, PAGE_LINES),
+            ("list 1", 1, PAGE_LINES),
+            ("list 0", 1, PAGE_LINES),
+            ("list 2", PAGE_LINES + 1, PAGE_LINES + 2),
+            ("list 第二页", PAGE_LINES + 1, PAGE_LINES + 2),
+            ("list 茶 第2页", PAGE_LINES + 1, PAGE_LINES + 2),
         ):
-            for language in LANGUAGES:
-                texts = Texts(language)
-                with self.subTest(words=words, language=language):
-                    title, *lines = (await self.ask(words, language=language)).split("\n")
-                    self.assertEqual(title, texts("list_title", total=12, first=first, last=last))
-                    self.assertEqual(len(lines), last - first + 1)
-                    kind = texts("kind_fact")
-                    shown = f"{first}. [{kind}] 2026-01-01 我喜欢喝绿茶 (#000001)"
-                    self.assertEqual(lines[0], shown)
-        for words in ("list 3", "list 999999999", "list " + "9" * 5000):
-            await self.expect(words, "list_empty")
+            with self.subTest(words):
+                numbers = re.findall(r"(?m)^([0-9]+)\.", await self.ask(words))
+                self.assertEqual(numbers, [str(n) for n in range(first, last + 1)])
+        for words in ("list 3", "list 999999999", "list 第3页"):
+            self.assertIn("第 2 页", await self.ask(words))
+
+    async def test_numbers_of_both_pages_are_understood(self) -> None:
+        for number in range(PAGE_LINES + 2):
+            self.bank.store(self.scope(), f"小明#3fa2c1 {AT}: 喝过第{number}种茶")
+        await self.ask("list")
+        await self.ask("list 2")
+        await self.ask(f"forget 1,{PAGE_LINES + 1}")
+        await self.send()
+        self.assertEqual(len(self.bank.documents), PAGE_LINES)
+
+    async def test_one_entry_for_each_matter(self) -> None:
+        document = self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER, TEA)
+        self.bank.conclude(self.scope(), "小红养猫", f"{document}.1")
+        for row in self.bank.memories.values():
+            if row.get("document_id"):
+                row["text"] = [TEA, CAT, CAT_ANSWER, TEA][int(row["id"][-1])]
+        self.bank.memories[f"{document}.2"]["text"] = f"助手 {AT}: 好的，知道了"
+        lines = (await self.ask("list")).split("\n")[1:-1]
+        self.assertEqual(lines, ["1. 我喜欢喝绿茶（小明 01-01 19:04）", "2. [结论] 小红养猫"])
 
     async def test_list_by_text(self) -> None:
         self.bank.store(self.scope(), TEA, CAT)
         answer = await self.ask("list 一只 猫")
-        self.assertEqual(answer, Texts("zh")("list_empty"))
+        self.assertEqual(answer, Texts("zh")("list_nothing_with", text="一只 猫"))
         answer = await self.ask("list 一只猫")
         self.assertIn("我养了一只猫", answer)
         self.assertNotIn("绿茶", answer)
@@ -601,7 +635,7 @@ class SeeingTest(CommandsCase):
     async def test_list_shows_nothing_of_another_chat(self) -> None:
         self.bank.store(self.other_scope(), CAT)
         self.bank.careless = True
-        for words in ("list", "list 猫", "recall 猫", "forget 猫"):
+        for words in ("list", "list 一只", "recall 一只", "forget 一只"):
             self.assertNotIn("猫", await self.ask(words))
 
 
@@ -613,25 +647,16 @@ class WhyTest(CommandsCase):
         document = self.bank.store(self.scope(), TEA, CAT)
         self.bank.conclude(self.scope(), "爱喝茶", f"{document}.0", f"{document}.1")
         block = await self.recall()
-        for language in LANGUAGES:
-            texts = Texts(language)
-            fact, conclusion = texts("kind_fact"), texts("kind_conclusion")
-            lines = (await self.ask("why", language=language)).split("\n")
-            self.assertEqual(
-                lines,
-                [
-                    texts("why_query", query="我最喜欢喝的是什么茶呢"),
-                    texts("why_title", number=3),
-                    f"1. [{fact}] 2026-01-01 我喜欢喝绿茶 (#000001)",
-                    f"2. [{fact}] 2026-01-01 我养了一只猫 (#000001)",
-                    f"3. [{conclusion}] 爱喝茶",
-                    texts("why_basis", text="2026-01-01 我喜欢喝绿茶 (#000001)"),
-                    texts("why_basis", text="2026-01-01 我养了一只猫 (#000001)"),
-                ],
-            )
+        lines = (await self.ask("why")).split("\n")
+        self.assertEqual(len([line for line in lines if re.match(r"[0-9]", line)]), 3)
         for text in ("我喜欢喝绿茶", "我养了一只猫", "爱喝茶"):
             self.assertIn(text, block)
+            self.assertIn(text, "\n".join(lines))
         self.assertEqual(block.count("\n- "), 3)
+        basis = (await self.ask("why 3")).split("\n")
+        self.assertEqual(
+            [line.partition("（")[0] for line in basis[2:4]], ["- 我喜欢喝绿茶", "- 我养了一只猫"]
+        )
 
     async def test_after_a_message_without_memory(self) -> None:
         self.bank.store(self.scope(), TEA)
@@ -648,7 +673,7 @@ class WhyTest(CommandsCase):
             self.scope(), TEA, *(f"小红#9b1c22 {AT}: {n}" + "长" * 80 for n in range(9))
         )
         block = await self.recall()
-        answer = await self.ask("why")
+        answer = "\n".join([await self.ask(words) for words in ("why", "more")])
         self.assertEqual(len(re.findall(r"(?m)^\d+\.", answer)), block.count("\n- "))
 
     async def test_nothing_found(self) -> None:
@@ -706,7 +731,8 @@ class AskTest(CommandsCase):
     async def test_usage_and_empty_answer(self) -> None:
         for words in ("ask", "ask ？！"):
             await self.expect(words, "ask_usage")
-        await self.expect("ask 茶？", "recall_empty")
+        answer = await self.ask("ask 茶？")
+        self.assertEqual(answer, Texts("zh")("recall_nothing", text="茶？"))
 
     async def test_server_without_a_model(self) -> None:
         for words in ("ask 茶？", "profile"):
@@ -732,7 +758,8 @@ class ProfileTest(CommandsCase):
         profile = self.profile_id()
         self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
         await self.ask("wipe")
-        for words in ("wipe 0007", "forgetme", "optout", "optout all", "forget 1"):
+        await self.ask("forgetme")
+        for words in ("wipe 0007", "forgetme 0007", "optout", "optout all", "forget 1"):
             with self.subTest(words):
                 self.bank.store(self.scope(), TEA)
                 await self.ask("list")
@@ -746,18 +773,44 @@ class ExportTest(CommandsCase):
         self.bank.store(self.scope(), TEA, CAT)
         self.bank.store(self.other_scope(), CAT)
         name = f"export-{self.scope().chat[:8]}-20260304-123005.jsonl"
-        for language in LANGUAGES:
-            answer = await self.ask("export", language=language)
-            expected = Texts(language)("exported", name=name, documents=1, memories=2)
-            self.assertEqual(answer, expected)
-            path = self.folder / name
-            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
-            rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-            self.assertEqual([row["type"] for row in rows], ["document", "memory", "memory"])
-            path.unlink()
+        answer = await self.ask("export", is_admin=True)
+        self.assertIn(name, answer)
+        path = self.folder / name
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        self.assertEqual([row["type"] for row in rows], ["document", "memory", "memory"])
+
+    async def test_sent_in_private_and_kept_nowhere(self) -> None:
+        self.bank.store(self.private_scope(), TEA)
+        sent: list[str] = []
+
+        async def send(path: Path) -> bool:
+            sent.append(path.read_text("utf-8"))  # noqa: ASYNC240 - a few bytes
+            return bool(len(sent) % 2)
+
+        for is_sent in (True, False):
+            answer = await self.ask("export", self.private, send_file=send)
+            key = "export_sent" if is_sent else "export_not_sent"
+            self.assertEqual(answer, Texts("zh")(key, documents=1, memories=1))
+            self.assertEqual(list(self.folder.glob("export*")), [])
+        self.assertIn("绿茶", sent[0])
+
+    async def test_group_never_gets_the_file(self) -> None:
+        self.bank.store(self.scope(), TEA)
+        send = mock.AsyncMock(return_value=True)
+        people: list[dict[str, Any]] = [{"is_admin": True}, {"is_manager": True}]
+        for changes in (*people, {"is_manager": False}):
+            await self.ask("export", send_file=send, **changes)
+        send.assert_not_called()
+        self.assertEqual(len(list(self.folder.glob("export*"))), 1)
+
+    async def test_nothing_to_export_makes_no_file(self) -> None:
+        await self.expect("export", "export_empty", is_admin=True)
+        self.assertEqual(list(self.folder.glob("export*")), [])
 
     async def test_name_holds_no_id(self) -> None:
-        self.assertNotIn("70001", await self.ask("export"))
+        self.bank.store(self.scope(), TEA)
+        self.assertNotIn("70001", await self.ask("export", is_admin=True))
 
 
 class RememberTest(CommandsCase):
@@ -765,9 +818,10 @@ class RememberTest(CommandsCase):
         for language in LANGUAGES:
             texts = Texts(language)
             answer = await self.ask("remember 我喜欢喝绿茶", language=language)
+            about = f"小明 {texts.date(NOW, NOW)}"
             self.assertEqual(
                 answer.split("\n"),
-                [texts("remembered", number=1), "- 2026-03-04 我喜欢喝绿茶 (#3fa2c1)"],
+                [texts("remembered"), f"- {texts('entry', text='我喜欢喝绿茶', about=about)}"],
             )
         self.assertEqual(
             self.bank.texts(self.scope()),
@@ -807,14 +861,28 @@ class ForgetTest(CommandsCase):
         return self.bank.texts(self.scope())
 
     async def test_usage(self) -> None:
-        await self.expect("forget", "forget_usage")
+        for words in ("forget", "forget ？", "forget #"):
+            await self.expect(words, "forget_usage")
 
     async def test_number_of_a_list(self) -> None:
-        self.bank.store(self.scope(), TEA, CAT)
-        await self.ask("list")
-        answer = await self.ask("forget 2")
-        self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
-        self.assertEqual(await self.stored(), [TEA])
+        for typed in ("2", "#2", "第二条", "２", "2.", "no.2", "2-2"):
+            self.bank.store(self.scope(), TEA, CAT)
+            await self.ask("list")
+            with self.subTest(typed):
+                answer = await self.ask(f"forget {typed}")
+                self.assertTrue(answer.startswith("已忘掉：\n- 我养了一只猫（小红 "))
+                self.assertEqual(await self.stored(), [TEA])
+            self.bank.documents.clear()
+            self.bank.memories.clear()
+
+    async def test_several_numbers_at_once(self) -> None:
+        for typed in ("1,2", "1 2", "1，2", "1-2", "第1条、第2条", "一和二", "2 1 1"):
+            self.bank.store(self.scope(), TEA)
+            self.bank.store(self.scope(), CAT)
+            await self.ask("list")
+            with self.subTest(typed):
+                await self.ask(f"forget {typed}")
+                self.assertEqual(await self.stored(), [])
 
     async def test_number_of_a_recall_and_of_why(self) -> None:
         for show in ("recall 茶", "why"):
@@ -822,22 +890,33 @@ class ForgetTest(CommandsCase):
             await self.recall()
             await self.ask(show)
             answer = await self.ask("forget 1", language="en")
-            self.assertEqual(answer, f"{Texts('en')('forgotten', lines=1)}\n- {TEA}")
+            self.assertTrue(answer.startswith("Forgotten:\n- 我喜欢喝绿茶 ("))
             self.assertNotIn(document, self.bank.documents)
             await self.send()
             self.bank.documents.clear()
             self.bank.memories.clear()
 
+    async def test_numbers_stay_what_they_were(self) -> None:
+        lines = [f"小明#3fa2c1 {AT}: 喝过第{n}种茶" for n in range(5)]
+        self.bank.store(self.scope(), *lines)
+        await self.ask("list")
+        for number in (2, 4, 1):  # before what stays is written anew, after it, and before it
+            await self.ask(f"forget {number}")
+            if number == 2:
+                await self.send()
+        self.assertEqual(await self.stored(), ["\n".join([lines[2], lines[4]])])
+        self.assertEqual(await self.ask("forget 2"), Texts("zh")("number_gone", number=2))
+
     async def test_numbers_that_were_not_shown(self) -> None:
         self.bank.store(self.scope(), TEA)
         await self.ask("list")
-        numbers = ("0", "2", "99", "٣", "999999999")
-        for number in numbers:
+        for number in ("0", "2", "99", "999999999"):
             for language in LANGUAGES:
                 with self.subTest(number=number, language=language):
                     answer = await self.ask(f"forget {number}", language=language)
-                    self.assertEqual(answer, Texts(language)("forget_no_number", number=number))
-        self.assertEqual(await self.ask("forget " + "9" * 5000), Texts("zh")("recall_empty"))
+                    self.assertEqual(answer, Texts(language)("number_unknown", number=number))
+        for words in ("٣", "9" * 5000):
+            self.assertIn("没有和", await self.ask(f"forget {words}"))
         self.assertEqual(await self.stored(), [TEA])
 
     async def test_numbers_belong_to_whom_and_where_they_were_shown(self) -> None:
@@ -849,15 +928,16 @@ class ForgetTest(CommandsCase):
             (self.other_scope(), ANN),
         ):
             answer = await self.ask("forget 1", scope, speaker=speaker)
-            self.assertEqual(answer, Texts("zh")("forget_no_number", number="1"))
+            self.assertEqual(answer, Texts("zh")("number_unknown", number=1))
         self.assertEqual(await self.stored(), [TEA])
 
     async def test_forged_id_of_another_chat_is_none(self) -> None:
         theirs = self.bank.store(self.other_scope(), CAT)
         for memory_id in (f"{theirs}.0", theirs):
-            with mock.patch.object(NumberedLists, "memory_id", return_value=memory_id):
+            forged = Numbered(memory_of("x", memory_id=memory_id))
+            with mock.patch.object(NumberedLists, "get", return_value=forged):
                 answer = await self.ask("forget 1 all")
-            self.assertEqual(answer, Texts("zh")("forget_no_number", number="1"))
+            self.assertEqual(answer, Texts("zh")("number_gone", number=1))
         self.assertIn(theirs, self.bank.documents)
 
     async def test_memory_that_names_a_document_of_another_chat(self) -> None:
@@ -865,66 +945,60 @@ class ForgetTest(CommandsCase):
         ours = self.bank.store(self.scope(), TEA)
         self.bank.memories[f"{ours}.0"]["document_id"] = theirs
         await self.ask("list")
-        await self.expect("forget 1", "forget_no_source")
+        answer = await self.ask("forget 1")
+        self.assertEqual(answer, Texts("zh")("forget_no_source", number=1))
         self.assertIn(theirs, self.bank.documents)
 
-    async def test_text_with_one_hit(self) -> None:
-        self.bank.store(self.scope(), TEA, CAT)
-        answer = await self.ask("forget 一只猫")
-        self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
-        self.assertEqual(await self.stored(), [TEA])
-
-    async def test_text_with_several_hits_is_chosen_from(self) -> None:
-        self.bank.store(self.scope(), TEA, CAT)
-        for language in LANGUAGES:
-            title, *lines = (await self.ask("forget 我", language=language)).split("\n")
-            self.assertEqual(title, Texts(language)("forget_which"))
-            self.assertEqual(len(lines), 2)
-        await self.ask("forget 2")
-        self.assertEqual(await self.stored(), [TEA])
+    async def test_text_shows_what_it_means_and_erases_nothing(self) -> None:
+        self.bank.store(self.scope(), TEA, CAT, f"小明#3fa2c1 {AT}: 1 月去旅行")
+        for words, number in (
+            ("一只猫", 1),
+            ("我", 0),
+            ("我养", 1),
+            ("1 月去旅行", 1),
+            ("喝的绿茶", 1),
+        ):
+            with self.subTest(words):
+                answer = await self.ask(f"forget {words}")
+                self.assertEqual(len(re.findall(r"(?m)^[0-9]\.", answer)), number)
+        self.assertEqual(len((await self.stored())[0].split("\n")), 3)
+        await self.ask("forget 一只猫")
+        await self.ask("forget 1")
+        self.assertNotIn("猫", (await self.stored())[0])
 
     async def test_text_without_a_hit(self) -> None:
         self.bank.store(self.other_scope(), CAT)
-        for words in ("forget 猫", "forget 2 只猫"):
-            await self.expect(words, "recall_empty")
+        for words in ("猫", "2 只猫"):
+            answer = await self.ask(f"forget {words}")
+            self.assertEqual(answer, Texts("zh")("recall_nothing", text=words))
 
-    async def test_text_that_begins_with_a_number_is_no_number(self) -> None:
-        self.bank.store(self.scope(), TEA, f"小明#3fa2c1 {AT}: 1 月去旅行")
-        await self.ask("list")
-        await self.ask("forget 1 月去旅行")
-        self.assertEqual(await self.stored(), [TEA])
-
-    async def test_several_lines_are_shown_first(self) -> None:
+    async def test_several_things_that_were_said_are_shown_first(self) -> None:
         document = self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER)
         self.bank.conclude(self.scope(), "爱茶养猫", f"{document}.0", f"{document}.1")
-        for language in LANGUAGES:
+        for choice in ("", "c", "xyz"):
             await self.ask("list 爱茶")
-            texts = Texts(language)
-            for choice in ("", " 3", " 0", " ,"):
-                answer = await self.ask(f"forget 1{choice}", language=language)
-                expected = [texts("forget_lines", number="1"), f"1) {TEA}", f"2) {CAT}"]
-                self.assertEqual(answer.split("\n"), expected)
+            lines = (await self.ask(f"forget 1{choice}")).split("\n")
+            self.assertEqual(
+                [line.partition("（")[0] for line in lines[1:]],
+                ["1a. 我喜欢喝绿茶", "1b. 我养了一只猫"],
+            )
         self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}\n{CAT_ANSWER}"])
-        answer = await self.ask("forget 1 2，2")
-        self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
-        self.assertEqual(await self.stored(), [f"{TEA}\n{CAT_ANSWER_ALONE}"])
+        await self.ask("forget 1b")
+        self.assertEqual(await self.stored(), [TEA])
 
     async def test_all_lines(self) -> None:
         for word in ("all", "ALL", "全部", "所有"):
             document = self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER)
             self.bank.conclude(self.scope(), "爱茶养猫", f"{document}.0", f"{document}.1")
             await self.ask("list 爱茶")
-            answer = await self.ask(f"forget 1 {word}")
-            self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=2)}\n- {TEA}\n- {CAT}")
-            self.assertEqual(await self.stored(), [CAT_ANSWER_ALONE])
-            self.bank.documents.clear()
-            self.bank.memories.clear()
+            await self.ask(f"forget 1 {word}")
+            self.assertEqual(await self.stored(), [])
 
-    async def test_single_line_is_not_forgotten_for_another_number(self) -> None:
-        self.bank.store(self.scope(), TEA)
+    async def test_question_and_answer_go_together(self) -> None:
+        self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER)
+        await self.ask("list 一只猫")
         await self.ask("list")
-        first = (await self.ask("forget 1 5")).partition("\n")[0]
-        self.assertEqual(first, Texts("zh")("forget_lines", number="1"))
+        await self.ask("forget 2")
         self.assertEqual(await self.stored(), [TEA])
 
     async def test_member_may_forget_what_is_theirs(self) -> None:
@@ -941,8 +1015,7 @@ class ForgetTest(CommandsCase):
         self.build(commands={"members_may_manage": True})
         self.bank.store(self.scope(), TEA, CAT)
         await self.ask("list 猫")
-        answer = await self.ask("forget 1", is_manager=False)
-        self.assertEqual(answer, f"{Texts('zh')('forgotten', lines=1)}\n- {CAT}")
+        await self.ask("forget 1", is_manager=False)
         self.assertEqual(await self.stored(), [TEA])
 
     async def test_member_may_not_forget_what_is_anothers(self) -> None:
@@ -952,14 +1025,49 @@ class ForgetTest(CommandsCase):
         for show, words in (
             ("list 真的", "forget 1"),
             ("list 爱茶", "forget 1 all"),
-            ("list 爱茶", "forget 1 2"),
+            ("list 爱茶", "forget 1b"),
         ):
             await self.ask(show)
-            await self.expect(words, "needs_managers", is_manager=False)
+            for language in LANGUAGES:
+                with self.subTest(words=words, language=language):
+                    answer = await self.ask(words, is_manager=False, language=language)
+                    expected = Texts(language)("forget_not_yours", number=1, names="小红")
+                    self.assertEqual(answer.partition("\n")[0], expected)
         self.assertEqual(await self.stored(), [f"{TEA}\n{about}"])
         await self.ask("list 真的")
         await self.ask("forget 1", is_manager=True)
         self.assertEqual(await self.stored(), [TEA])
+
+    async def test_what_else_tells_it_is_offered(self) -> None:
+        trip = f"小明#3fa2c1 {AT}: 我下周三去成都出差"
+        told = f"助手 {AT[:-1]} → 小明#3fa2c1): 你下周三要去成都出差"
+        others = f"小红#9b1c22 {AT}: 小明下周三去成都出差"
+        self.bank.store(self.scope(), trip)
+        self.bank.store(self.scope(), told)
+        self.bank.store(self.scope(), others, CAT)
+        await self.ask("list 我下周三", is_manager=False)
+        lines = (await self.ask("forget 1", is_manager=False)).split("\n")
+        self.assertTrue(lines[3].startswith("2. 你下周三要去成都出差（助手 "))
+        self.assertEqual(lines[4], Texts("zh")("forget_also_how", numbers="2"))
+        self.assertEqual(len(lines), 5)  # what Ben said is Ben's
+        await self.ask("forget 2", is_manager=False)
+        self.assertEqual(await self.stored(), [f"{others}\n{CAT}"])
+
+    async def test_what_was_just_said_is_offered_too(self) -> None:
+        await self.memory.remember([self.message("我下周三去成都出差")], "一路顺风", NOW)
+        self.bank.store(self.scope(), f"小明#3fa2c1 {AT}: 我下周三要去成都出差了")
+        await self.ask("list")
+        answer = await self.ask("forget 1")
+        self.assertIn("2. 我下周三去成都出差（小明 03-04 12:30）", answer.split("\n"))
+        await self.ask("forget 2")
+        self.assertNotIn("成都", "".join(await self.stored()))
+
+    async def test_a_recall_that_fails_does_not_keep_it_from_being_forgotten(self) -> None:
+        self.bank.store(self.scope(), TEA, CAT)
+        await self.ask("list")
+        self.bank.fail(lambda: reply(503), "recall")
+        self.assertTrue((await self.ask("forget 1")).startswith("已忘掉"))
+        self.assertEqual(await self.stored(), [CAT])
 
     async def test_what_is_held_in_memory_goes_too(self) -> None:
         self.bank.store(self.scope(), TEA)
@@ -967,10 +1075,17 @@ class ForgetTest(CommandsCase):
         await self.ask("list")
         await self.ask("list", speaker=BEN)
         await self.ask("forget 1")
-        await self.expect("why", "why_nothing")
-        self.assertEqual(
-            await self.ask("forget 1", speaker=BEN), Texts("zh")("forget_no_number", number="1")
-        )
+        await self.expect("why", "why_forgotten")
+        answer = await self.ask("forget 1", speaker=BEN)
+        self.assertEqual(answer, Texts("zh")("number_gone", number=1))
+
+    async def test_the_rest_of_a_long_answer_is_not_shown_after_a_deletion(self) -> None:
+        self.bank.profiles[self.profile_id()] = "我喜欢喝绿茶\n" * 30
+        await self.ask("profile", speaker=BEN)
+        self.bank.store(self.scope(), TEA)
+        await self.ask("list")
+        await self.ask("forget 1")
+        self.assertEqual(await self.ask("more", speaker=BEN), Texts("zh")("more_nothing"))
 
     async def test_failed_deletion_keeps_what_stays_once(self) -> None:
         document = self.bank.store(self.scope(), TEA, CAT)
@@ -985,28 +1100,59 @@ class ForgetTest(CommandsCase):
         self.assertEqual(await self.stored(), [f"{TEA}\n{CAT}", CAT])
 
 
+class WishToForgetTest(CommandsCase):
+    """In a conversation nothing is forgotten, and nothing claims that it was."""
+
+    async def test_is_not_stored_as_one_more_memory(self) -> None:
+        message = self.message("我对青霉素过敏这件事你忘了吧")
+        await self.memory.remember([message], "好的", message.at)
+        self.assertEqual(await self.outbox.windows(self.scope().chat), [])
+
+    async def test_the_model_is_told_what_to_say(self) -> None:
+        told = Texts("zh")("block_forget")
+        self.assertIn(told, await self.recall("我对青霉素过敏这件事你忘了吧"))
+        self.bank.store(self.scope(), TEA)
+        self.assertIn(told, await self.recall("把我喜欢喝绿茶这件事忘了吧"))
+        self.assertNotIn(told, await self.recall("我喜欢喝什么"))
+
+
 class ForgetMeTest(CommandsCase):
-    async def test_numbers_are_told(self) -> None:
+    async def test_number_is_told(self) -> None:
         self.bank.store(self.scope(), TEA, CAT, CAT_ANSWER)
         texts = Texts("zh")
-        answer = await self.ask("forgetme", is_manager=False)
-        self.assertEqual(answer, texts("removed", lines=1, documents=1, waiting=0))
+        answer = await self.confirmed("forgetme", is_manager=False)
+        self.assertEqual(answer, texts("removed", number=1))
         await self.send()
         self.assertEqual(self.bank.texts(self.scope()), [f"{CAT}\n{CAT_ANSWER}"])
-        answer = await self.ask("forgetme", language="en")
-        self.assertEqual(answer, Texts("en")("removed", lines=0, documents=0, waiting=0))
+        answer = await self.confirmed("forgetme", language="en")
+        self.assertEqual(answer, Texts("en")("removed_nothing"))
+
+    async def test_only_its_code_erases(self) -> None:
+        self.bank.store(self.scope(), TEA)
+        self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
+        for words in ("forgetme 0007", "forgetme", "forgetme abc", "forgetme 0008", "forgetme 7"):
+            await self.ask(words)
+            await self.ask("forgetme 0007", speaker=BEN)
+            self.assertEqual(self.bank.texts(self.scope()), [TEA])
+        self.clock.now += CODE_SECONDS + 0.1
+        await self.ask("forgetme 0007")
+        self.assertEqual(self.bank.texts(self.scope()), [TEA])
+        await self.ask("forgetme")
+        await self.ask("forgetme 0008")
+        await self.ask("forgetme 0007")
+        self.assertEqual(self.bank.texts(self.scope()), [])
 
     async def test_what_the_server_is_working_on_is_told(self) -> None:
         item = {"document_id": f"{self.scope().chat[:24]}-1"}
         self.bank.queue["q"] = {"status": "pending", "item": item}
         for language in LANGUAGES:
-            answer = await self.ask("forgetme", language=language)
+            answer = await self.confirmed("forgetme", language=language)
             self.assertIn(Texts(language)("removed_unfinished", number=1), answer)
 
     async def test_what_is_held_in_memory_goes_too(self) -> None:
         await self.recall()
-        await self.ask("forgetme")
-        await self.expect("why", "why_nothing")
+        await self.confirmed("forgetme")
+        await self.expect("why", "why_forgotten")
 
 
 class OptTest(CommandsCase):
@@ -1032,11 +1178,12 @@ class OptTest(CommandsCase):
     async def test_in_again(self) -> None:
         for words in ("optout", "optout all"):
             await self.ask(words)
-            await self.expect("optin", "opted_in", is_manager=False)
+            answer = await self.ask("optin", is_manager=False)
+            self.assertEqual(answer, Texts("zh")("opted_in"))
             self.assertFalse(self.state.is_opted_out(self.scope(), "20001"))
 
     async def test_usage(self) -> None:
-        await self.expect("optout here", "optout_usage")
+        await self.expect("optout x", "optout_usage")
         self.assertFalse(self.state.is_opted_out(self.scope(), "20001"))
 
     async def test_server_failure_does_not_hide_that_it_is_done(self) -> None:
@@ -1082,24 +1229,26 @@ class WipeTest(CommandsCase):
         numbers = iter(range(1, 100))
         self.enterContext(mock.patch("secrets.randbelow", lambda _: next(numbers)))
 
-        async def refused(code: str, scope: Scope | Skip | None = None, **changes: Any) -> None:
+        async def refused(code: str, scope: Scope | Skip | None = None, **changes: Any) -> str:
             answer = await self.ask(f"wipe {code}", scope, **changes)
-            self.assertRegex(answer, r"/hindsight wipe [0-9]{4}$")
             self.assertEqual(len(self.bank.documents), 1)
+            return answer
 
         code = await self.code()
-        await refused("9999")
-        await refused(code)  # one wrong answer makes another code
-        code = await self.code()
-        await refused(code, speaker=BEN)
-        await refused(code, self.private)
+        texts = Texts("zh")
+        for _ in range(2):  # a wrong one leaves the right one as it is
+            wrong = texts("code_wrong", name="wipe", code=code, seconds=60)
+            self.assertEqual(await refused("9999"), wrong)
+        over = texts("code_over", name="wipe")
+        self.assertEqual(await refused(code, speaker=BEN), over)
+        self.assertEqual(await refused(code, self.private), over)
         self.clock.now += CODE_SECONDS + 0.1
-        await refused(code)
+        self.assertEqual(await refused(code), over)
         code = await self.code()
+        self.assertEqual(await self.code(), code)
         self.clock.now += CODE_SECONDS
-        done = await self.ask(f"wipe {code}")
-        self.assertEqual(done, Texts("zh")("wiped", documents=1, waiting=0))
-        await self.ask(f"wipe {code}")
+        self.assertEqual(await self.ask(f"wipe {code}"), texts("wiped"))
+        self.assertEqual(await self.ask(f"wipe {code}"), over)
         self.assertEqual(len(self.bank.asked("DELETE", "documents")), 1)
 
     async def test_failure_and_unfinished(self) -> None:
@@ -1127,7 +1276,7 @@ class WipeTest(CommandsCase):
         self.bank.gate.set()
         await recalling
         await wiping
-        await self.expect("why", "why_nothing")
+        await self.expect("why", "why_forgotten")
 
 
 class SetupTest(CommandsCase):
@@ -1137,7 +1286,6 @@ class SetupTest(CommandsCase):
             texts = Texts(language)
             lines = (await self.ask("setup", language=language, is_admin=True)).split("\n")
             self.assertEqual((lines[0], lines[-1]), (texts("setup_title"), texts("setup_confirm")))
-            self.assertIn("- enable_observations: False → True", lines)
             self.assertEqual(len(lines), len(BANK_SETTINGS) + 2)
         self.assertEqual(self.bank.asked("PATCH"), [])
         for words in ("setup apply", "优化 确认", "setup APPLY"):
@@ -1211,8 +1359,10 @@ class ToolTest(CommandsCase):
     async def test_off_says_why(self) -> None:
         self.state.switch(self.scope(), on=False)
         texts = Texts("zh")
-        for scope, reason in ((self.group, "chat_off"), (Skip.DENIED, "denied")):
-            expected = texts("no_memory_here", reason=texts(reason))
+        for scope, expected in (
+            (self.group, texts("no_memory_off")),
+            (Skip.DENIED, texts("no_memory_here", reason=texts("denied"))),
+        ):
             self.assertEqual(await self.tell("茶", scope), expected)
             self.assertEqual(await self.store("茶", scope), expected)
         self.assertEqual(self.bank.requests, [])
@@ -1229,7 +1379,7 @@ class ToolTest(CommandsCase):
         self.build(commands={"per_minute": 2})
         await self.ask("recall 茶")
         await self.tell("茶")
-        expected = Texts("zh")("too_often", number=2)
+        expected = too_often(2, 60)
         self.assertEqual(await self.tell("茶"), expected)
         self.assertEqual(await self.store("茶"), expected)
 

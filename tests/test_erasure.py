@@ -310,10 +310,7 @@ class ServerTest(ErasureCase):
         asked: tuple[tuple[str, Language], ...] = (("forgetme", "zh"), ("wipe", "en"))
         for command, language in asked:
             self.bank.store(self.scope(), TEA)
-            words = command
-            if command == "wipe":
-                words = f"wipe {(await self.ask('wipe')).rpartition(' ')[2]}"
-            answer = await self.ask(words, language=language)
+            answer = await self.confirmed(command, language=language)
             self.assertIn(Texts(language)("erasure_unchecked"), answer)
             self.assertEqual(self.texts(), [])
         self.clock.now += 1.0

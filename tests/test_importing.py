@@ -196,7 +196,7 @@ class DryRunTest(ImportCase):
         self.build(commands={"per_minute": 1})
         self.past.entries = talk(FIVE, 20, start=self.ago(3))
         await self.code()
-        self.assertEqual(await self.ask("import"), Texts("zh")("too_often", number=1))
+        self.assertEqual(await self.ask("import"), Texts("zh")("too_often", number=1, seconds=60))
         self.clock.now += 61
         await self.ask("off")
         self.assertNotRegex(await self.ask("import"), CODE)
@@ -369,7 +369,7 @@ class TalkTest(TalkCase):
         await self.send()
         live = await self.live_pseudonyms()
         speaker = self.message().speaker.__class__("小红", live["30002"])
-        await self.ask("forgetme", speaker=speaker)
+        await self.confirmed("forgetme", speaker=speaker)
         await self.send()
         self.assertEqual(len(self.lines()), 160)
         await self.ask("import undo")
@@ -441,7 +441,7 @@ class QueueTest(ImportCase):
         task = asyncio.create_task(self.importer.run())
         await self.run_import()
         shown = "正在导入过去的记录：0/5"
-        self.assertIn(shown, await self.ask("status"))
+        self.assertIn(shown, await self.status_all())
         self.assertIn(shown, await self.ask("import status"))
         self.assertIn(shown, await self.ask("import"))
         await self.send()
@@ -452,7 +452,7 @@ class QueueTest(ImportCase):
         self.assertEqual(len(self.past.said), 1)
         told = Texts("zh")("import_is_arrived", sent=5, windows=5, lines=100)
         self.assertEqual(self.past.said, [told])
-        self.assertNotIn("正在导入", await self.ask("status"))
+        self.assertNotIn("正在导入", await self.status_all())
         task.cancel()
 
     async def test_end_after_a_restart_is_told_when_the_chat_speaks(self) -> None:
@@ -541,7 +541,7 @@ class ErasedTest(ImportCase):
                 self.assertFalse([w for w in self.words() if expected and "小红" in w])
 
     async def test_forgetme(self) -> None:
-        await self.check(lambda: self.ask("forgetme", speaker=self.ben), 80)
+        await self.check(lambda: self.confirmed("forgetme", speaker=self.ben), 80)
 
     async def test_wipe(self) -> None:
         async def wipe() -> None:
@@ -602,6 +602,7 @@ class ErasedTest(ImportCase):
         self.past.entries[40:40] = [said, entry(BOT, first, "好")]  # type: ignore[index]
         await self.ask("list")
         await self.ask("forget 我最早的一句话是秘密")
+        await self.ask("forget 1")
         await self.send()
         self.assertEqual(self.words(), ["后来的话"])
         await self.run_import()
@@ -686,7 +687,7 @@ class WhatIsTakenTest(ImportCase):
 
     async def test_everything_where_the_group_listens(self) -> None:
         assert self.importer
-        self.importer._listens = lambda scope: scope == self.scope()
+        self.state.listen(self.scope(), on=True)
         start = self.ago(2)
         lines = await self.imported(
             entry("30001", start, text("随便聊聊"), name="小明"),

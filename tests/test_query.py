@@ -9,6 +9,7 @@ import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.cleaning import clean_text
 from astrbot_plugin_hindsight_memory.query import (
     MAX_QUERY_UNITS,
+    asks_to_forget,
     asks_to_remember,
     build_query,
     halve_query,
@@ -35,6 +36,36 @@ class WishTest(unittest.TestCase):
         ):
             with self.subTest(words):
                 self.assertTrue(asks_to_remember(words))
+
+    def test_wishes_to_be_forgotten(self) -> None:
+        for words in (
+            "我对青霉素过敏这件事你忘了吧",
+            "把我的生日忘掉",
+            "请忘掉我说的",
+            "忘掉我的车牌",
+            "别记住这个",
+            "不要记这个",
+            "你能忘掉这件事吗？",
+            "forget that",
+            "Please forget what I said",
+            "don't remember this",
+            "can you forget that?",
+        ):
+            with self.subTest(words):
+                self.assertTrue(asks_to_forget(words))
+        for words in (
+            *("我忘了带钥匙", "你忘了吗", "你忘了我的生日？", "别忘了这件事", "妈妈把我的生日忘了"),
+            *(
+                "我差点忘记这件事",
+                "忘了说，我住杭州",
+                "你是不是忘了我说的",
+                "不要忘记我",
+                "别记错了",
+            ),
+            *("don't forget that", "did you forget it", "I forget what it was called", ""),
+        ):
+            with self.subTest(words):
+                self.assertFalse(asks_to_forget(words))
 
     def test_no_wishes(self) -> None:
         for words in ("你好", "我喜欢茶", "do you remember?", "I don't remember", "忘了吧", ""):

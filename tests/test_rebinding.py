@@ -391,7 +391,7 @@ class MoveTest(RebindCase):
         await self.moved()
         now = self.at(self.new_place)
         self.assertEqual(len(self.bank.texts(now)), 3)
-        await self.ask("forgetme", now)
+        await self.confirmed("forgetme", scope=now)
         await self.send()
         self.assertEqual(self.bank.texts(now), [CAT])
 
@@ -401,8 +401,9 @@ class MoveTest(RebindCase):
         self.bank.store(self.new, TEA.replace("#3fa2c1", mine).replace("绿茶", "红茶"))
         await self.moved()
         now = self.at(self.new_place)
-        answer = await self.ask("forget 红茶", now, is_manager=False)
-        self.assertIn(Texts("zh")("forgotten", lines=1), answer)
+        await self.ask("forget 红茶", now, is_manager=False)
+        answer = await self.ask("forget 1", now, is_manager=False)
+        self.assertIn(Texts("zh")("forgotten"), answer)
 
     async def test_undo_moves_back(self) -> None:
         before = self.on_disk()

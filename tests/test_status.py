@@ -20,31 +20,44 @@ from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE
 from astrbot_plugin_hindsight_memory.scope import SALT_FILE, STATE_FILE, Scope, Skip
 from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from commands_case import CAT, LANGUAGES, TEA, CommandsCase
-from support import recall_results, reply, turn_of
+from support import NOW, recall_results, reply, turn_of
 
 
 class StatusTest(CommandsCase):
     async def shown(self, scope: Scope | Skip | None = None) -> dict[Language, str]:
         scope = scope or self.private
-        return {x: await self.ask("status", scope, language=x) for x in LANGUAGES}
+        return {language: await self.whole(scope, language) for language in LANGUAGES}
+
+    async def whole(self, scope: Scope | Skip, language: Language) -> str:
+        """All of it, however long."""
+        parts = [await self.ask("status all", scope, language=language, is_admin=True)]
+        more = f"\n{Texts(language)('more')}"
+        while parts[-1].endswith(more):
+            parts[-1] = parts[-1].removesuffix(more)
+            parts.append(await self.ask("more", scope, language=language, is_admin=True))
+        return "\n".join(parts)
 
     async def expect_line(self, key: str, scope: Scope | Skip | None = None, **values: Any) -> None:
         """Each language has the line of a key."""
         for language, answer in (await self.shown(scope)).items():
             texts = Texts(language)
-            filled = {n: texts(v[1:]) if str(v).startswith("@") else v for n, v in values.items()}
+            filled: dict[str, Any] = {
+                n: texts(v[1:]) if str(v).startswith("@") else v for n, v in values.items()
+            }
+            if "when" in filled:
+                filled["when"] = texts.date(filled["when"], NOW)
             with self.subTest(key=key, language=language):
                 self.assertIn(texts(key, **filled), answer.split("\n"))
 
     async def test_fresh_start(self) -> None:
         tags_then_version = [reply(), reply(content={"api_version": "1.1.0"})]
         self.bank.script.extend(tags_then_version)
-        answer = await self.ask("status", self.private, language="en")
+        answer = await self.ask("status all", self.private, language="en", is_admin=True)
         fingerprint = self.state.fingerprint
         self.assertEqual(
             answer.split("\n"),
             [
-                f"Hindsight memory {VERSION}",
+                f"Hindsight memory {VERSION} (the whole bot)",
                 "Settings: complete (bank: bot)",
                 "Connection: fine, 0 ms, Hindsight 1.1.0",
                 "This chat: private, memory on",
@@ -121,7 +134,7 @@ class StatusTest(CommandsCase):
         self.state.switch(self.group, on=False)
         for language, answer in (await self.shown(self.group)).items():
             texts = Texts(language)
-            switch = f"{texts('off')} ({texts('chat_off')})"
+            switch = texts("entry", text=texts("off"), about=texts("chat_off"))
             expected = texts("status_chat", kind=texts("kind_group"), switch=switch)
             self.assertIn(expected, answer.split("\n"))
         await self.expect_line("no_memory_here", Skip.NO_SENDER, reason="@no_sender")
@@ -142,7 +155,7 @@ class StatusTest(CommandsCase):
         self.state.pause(self.scope(), 60)
         for language, answer in (await self.shown(self.group)).items():
             texts = Texts(language)
-            switch = f"{texts('off')} ({texts('paused')})"
+            switch = texts("entry", text=texts("off"), about=texts("paused"))
             expected = texts("status_chat", kind=texts("kind_group"), switch=switch)
             self.assertIn(expected, answer.split("\n"))
 
@@ -151,12 +164,10 @@ class StatusTest(CommandsCase):
             reply(content=recall_results("茶", "猫", scope=self.private_scope()))
         )
         await self.recall(scope=self.private_scope())
-        await self.expect_line("status_recall", when="03-04 12:30:05", ms=0, lines=2)
+        await self.expect_line("status_recall", when=NOW, ms=0, lines=2)
         self.bank.script.append(reply(500))
         await self.recall(scope=self.private_scope())
-        await self.expect_line(
-            "status_recall_failed", when="03-04 12:30:05", reason="@server_error"
-        )
+        await self.expect_line("status_recall_failed", when=NOW, reason="@server_error")
 
     async def test_outbox(self) -> None:
         for urgent in (True, True, False):
@@ -166,7 +177,10 @@ class StatusTest(CommandsCase):
             await self.delivery.step()
             await self.delivery.settle()
         self.clock.now += 7
-        await self.expect_line("status_retain", seconds=7)
+        for language, answer in (await self.shown()).items():
+            texts = Texts(language)
+            ago = texts("span_seconds", number=7)
+            self.assertIn(texts("status_retain", ago=ago), answer.split("\n"))
         await self.expect_line("status_outbox", open=1, waiting=0, aside=1, dropped=0)
         for language, answer in (await self.shown()).items():
             self.assertIn(f"- {Texts(language)('rejected')} ×1", answer.split("\n"))

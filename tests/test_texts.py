@@ -16,8 +16,9 @@ from astrbot_plugin_hindsight_memory.texts import WORDING, Language, Texts, choo
 from support import FakeServer, reply
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-SAME_IN_BOTH = {"count", "list_separator", "help_line"}
-LITERAL = {"arg_stats", "arg_setup", "arg_optout", "arg_forgetme", "arg_selftest", "arg_listen"}
+SAME_IN_BOTH = {"count", "list_separator", "help_line", "help_name", "help_separator", "entry"}
+SAME_IN_BOTH |= {"entry_said"}
+LITERAL = {key for key in WORDING if key.startswith(("arg_", "example_"))}
 """What is typed as it stands."""
 
 
@@ -38,7 +39,8 @@ class WordingTest(unittest.TestCase):
     def test_same_placeholders_in_both(self) -> None:
         for key, (chinese, english) in WORDING.items():
             with self.subTest(key):
-                self.assertEqual(placeholders(chinese), placeholders(english))
+                if key != "help_name":  # a Chinese name is of use to those who read Chinese
+                    self.assertEqual(placeholders(chinese), placeholders(english))
                 self.assertNotIn("", placeholders(english))
 
     def test_every_reason_has_a_sentence(self) -> None:

@@ -80,7 +80,7 @@ class FirstDayTest(unittest.IsolatedAsyncioTestCase):
         await dialog.write("api_key", server.api_key)
         await dialog.write("bank_id", "first-day")
         await dialog.save()
-        self.assertRegex(await self.status(bot), r"设置：完整（bank：first-day）\n连接：正常")
+        self.assertRegex(await self.status(bot), r"^记忆正常。")
 
         await bot.onebot.ask_private(PERSON, "我最喜欢的饮料是冰美式，请记住。")
 

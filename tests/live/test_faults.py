@@ -8,6 +8,7 @@ from rig.faults import BlackHole, BrokenJson, Fault, Html, Kind, Refuse, Status
 from rig.model import memory_blocks
 from rig.polling import PATIENCE, eventually
 from rig.stack import BANK, StackTest, plugin_config
+from rig.status import whole_status
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
 DEADLINE = 1.0
@@ -36,12 +37,12 @@ class FaultsTest(StackTest):
         good = plugin_config(self.proxy.url, self.stack.hindsight.api_key)
         await self.configure(**{key: good[key] for key in ("api_base", "api_key", "bank_id")})
 
-    async def status(self, who: int = 32001) -> str:
-        return await self.bot.onebot.ask_private(who, "/hindsight status")
+    async def status(self) -> str:
+        return await whole_status(self.bot.onebot)
 
-    async def paused(self, who: int) -> None:
+    async def paused(self) -> None:
         async def shown() -> bool:
-            return "保存暂停" in await self.status(who)
+            return "保存暂停" in await self.status()
 
         await eventually(shown, PATIENCE, "delivery to pause", 0.5)
 
@@ -106,7 +107,7 @@ class FaultsTest(StackTest):
         await self.reset()
         await self.configure(api_key=WRONG_KEY)
         await self.timed(32071, "换好 Key 之前的话")
-        await self.paused(32071)
+        await self.paused()
         await self.reset()
         self.assertEqual(len(await self.bank.stored("换好 Key 之前的话", timeout=AT_ONCE)), 1)
 
@@ -136,9 +137,9 @@ class FaultsTest(StackTest):
                 self.proxy.fault = kind
                 self.assertLess(await self.timed(32030 + number, "照常回答"), DEADLINE + LEEWAY)
                 self.assertEqual(memory_blocks(self.model.requests[-1]), [])
-                self.assertIn(sentence, await self.status(32030 + number))
+                self.assertIn(sentence, await self.status())
                 if kind != BlackHole():  # there the request itself may take half a minute
-                    await self.paused(32030 + number)
+                    await self.paused()
         await self.reset()
         await self.bot.dashboard.reload_plugin(PLUGIN)
         self.assert_no_key_is_logged("delivery to Hindsight stopped")
@@ -171,7 +172,7 @@ class FaultsTest(StackTest):
         for word in ("never awaited", "was destroyed but it is pending", "ResourceWarning"):
             self.assertNotIn(word, self.bot.log())
         self.assertNotIn("Traceback", self.bot.log())
-        self.assertRegex(await self.status(32061), r"连接：正常")
+        self.assertRegex(await self.status(), r"连接：正常")
 
 
 class NewBankTest(StackTest):
@@ -181,13 +182,13 @@ class NewBankTest(StackTest):
 
     async def test_status_says_so_and_the_first_turn_makes_it(self) -> None:
         onebot = self.bot.onebot
-        self.assertIn("bank 还不存在", await onebot.ask_private(32101, "/hindsight status"))
+        self.assertIn("bank 还不存在", await whole_status(onebot))
         await onebot.ask_private(32101, "SAY:第一句")
         failed = [r for r in self.proxy.requests if r.status not in (None, 200, 404)]
         self.assertEqual(failed, [])
 
         async def gone() -> bool:
-            status = await onebot.ask_private(32101, "/hindsight status")
+            status = await whole_status(onebot)
             return "bank 还不存在" not in status and "召回失败" not in status
 
         await eventually(gone, PATIENCE, "a bank", interval=0.5)

@@ -11,6 +11,8 @@ from rig.onebot import SELF_ID, OneBot, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from rig.stack import StackTest
 
+FIRST_ID = 500_000
+
 
 class GroupsCase(StackTest):
     """What the tests of this module ask of the stack."""
@@ -67,7 +69,7 @@ class WithdrawnTest(GroupsCase):
         await self.expect("九月三十一号", 0)
         await self.expect(": 我对芒果过敏", 1)
         self.assertEqual(len(onebot.sent), sent, "nobody is answered")
-        status = await onebot.ask_group(group, 36202, "/hindsight status", at=False)
+        status = await onebot.ask_group(group, ADMIN, "/hindsight status all", at=False)
         self.assertIn("撤回后忘掉的消息", status)
 
     async def test_in_private_and_the_bots_own(self) -> None:
@@ -90,7 +92,7 @@ class ListeningTest(GroupsCase):
         self, second: OneBot, group: int, who: int, name: str, words: str, *, calls: int = 0
     ) -> None:
         """Somebody says something, of which both accounts are told."""
-        now = int(time.time())
+        at = int(time.time()) - 200 + self.number - FIRST_ID  # each in a second of its own
         for number, onebot in enumerate((self.bot.onebot, second)):
             called = [at_segment(calls)] if calls else []
             event: dict[str, Any] = {
@@ -103,7 +105,7 @@ class ListeningTest(GroupsCase):
                 "message": [*called, text_segment(words)],
                 "raw_message": words,
                 "font": 0,
-                "time": now,
+                "time": at,
                 "sender": {"user_id": who, "nickname": name, "card": "", "role": "member"},
             }
             await onebot.emit(event)
@@ -111,7 +113,7 @@ class ListeningTest(GroupsCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.number = 500_000
+        self.number = FIRST_ID
 
     async def test_listening(self) -> None:
         group, onebot = 77201, self.bot.onebot
@@ -148,7 +150,7 @@ class ListeningTest(GroupsCase):
         text = await self.stored()
         places = [text.index(f"第{number}句是关于爬山的") for number in range(21)]
         self.assertEqual(places, sorted(places))
-        for words in (": 第0句", ": 第5句", "关于爬山的路有多远", "你怕高吗"):
+        for words in ("): 第0句", "): 第5句", "): 关于爬山的路有多远", "你怕高吗"):
             self.assertEqual(text.count(words), 1, (words, text))
         self.assertLess(places[5], text.index("关于爬山的路有多远"))
         self.assertLess(text.index("关于爬山的路有多远"), places[6])

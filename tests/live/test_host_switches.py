@@ -8,6 +8,7 @@ from rig.astrbot import PLUGIN
 from rig.dify import DifyStub
 from rig.model import memory_blocks
 from rig.polling import eventually
+from rig.status import whole_status
 from test_hosts import LINE, HostTest, Json
 
 
@@ -38,7 +39,7 @@ class SwitchedOffTest(HostTest):
         umo = "onebot1:FriendMessage:42101"
         await dashboard.disable_plugin_in_session(umo, PLUGIN)
         await self.assert_untouched(lambda: onebot.ask_private(42101, "规则下的秘密"), "秘密")
-        status = await onebot.ask_private(42102, "/hindsight status")
+        status = await whole_status(onebot)
         self.assertRegex(status, "会话规则停用了本插件")
         await dashboard.delete_session_rules(umo)
         await onebot.ask_private(42101, "规则之后的话")
@@ -132,5 +133,5 @@ class SwitchedOffTest(HostTest):
             self.assertRegex(document["original_text"], LINE + "我对芒果过敏\n")
             self.assertIn("Dify：我对芒果过敏", document["original_text"])
             self.assertEqual(self.recalls(), [])
-            status = await onebot.ask_private(42106, "/hindsight status")
+            status = await whole_status(onebot)
             self.assertIn("外部执行器", status)

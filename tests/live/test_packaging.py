@@ -96,7 +96,7 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         self.assertNotEqual(await self.version(), OLDER)
         self.assertEqual((data / "salt.txt").read_bytes(), salt)
         await self.bank.stored("更新之前说的话")
-        self.assertIn("聊天已关闭记忆", await onebot.ask_private(37102, "/hindsight recall 杭州"))
+        self.assertIn("本聊天关闭了记忆", await onebot.ask_private(37102, "/hindsight recall 杭州"))
         self.model.clear()
         await onebot.ask_private(37101, "我住在哪里？")
         self.assertIn("杭州", "".join(memory_blocks(self.model.requests[-1])))

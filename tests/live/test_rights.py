@@ -17,7 +17,7 @@ from rig.proxy import Recorded
 from rig.stack import StackTest, plugin_config
 
 PLUGIN = "astrbot_plugin_hindsight_memory"
-WORKING = "正在处理"
+WORKING = "请稍候"
 HELD = 600.0
 """Seconds that the server's model holds its answers back, unless it is let go on before."""
 LATE = 25.0
@@ -54,9 +54,13 @@ class RightsCase(StackTest):
         return (await self.bot.onebot.reply(target=target)).text
 
     async def wipe(self, who: int, group: int = 0, **how: Any) -> str:
-        asked = await self.command(who, "wipe", group, **how)
-        code = re.findall(r"wipe (\d{4})", asked)[0]
-        return await self.command(who, f"wipe {code}", group, **how)
+        return await self.confirmed(who, "wipe", group, **how)
+
+    async def confirmed(self, who: int, words: str, group: int = 0, **how: Any) -> str:
+        """The answer to a command that asks for a code first."""
+        asked = await self.command(who, words, group, **how)
+        code = re.findall(rf"/hindsight {words} (\d{{4}})", asked)[0]
+        return await self.command(who, f"{words} {code}", group, **how)
 
     async def stored(self, text: str, tags: tuple[str, ...] = ()) -> Json:
         """Awaits the document with a text and returns it."""
@@ -106,8 +110,8 @@ class RightsCase(StackTest):
         """Fails unless nothing of a chat is left, however one looks."""
         self.assertEqual(await self.held(tags), [])
         self.assertEqual(await self.bank.recall(query, tags), [])
-        self.assertIn("这里没有记忆", await self.command(who, "list"))
-        self.assertIn("没有找到", await self.command(who, f"recall {query}"))
+        self.assertIn("这里还没有记忆", await self.command(who, "list"))
+        self.assertIn("没有和", await self.command(who, f"recall {query}"))
 
     async def configure(self, **changes: object) -> None:
         """Changes settings on the running bot, as an operator does."""
@@ -209,8 +213,8 @@ class RightsTest(RightsCase):
 
         listed = await self.command(member, "list 花生", group)
         self.assertIn("[结论]", listed)
-        fact = number_of(listed, "[事实]", "小明")
-        self.assertIn("管理员", await self.command(member, f"forget {fact} all", group))
+        fact = number_of(listed, "小明")
+        self.assertIn("小明说的话", await self.command(member, f"forget {fact} all", group))
         self.assertEqual(await self.texts(tags), before)
 
         listed = await self.command(owner, "list 花生", group)
@@ -228,7 +232,7 @@ class RightsTest(RightsCase):
 
         plate = number_of(await self.command(ADMIN, "list 沪A00001", group), "小红")
         answer = await self.command(35103, f"forget {plate} all", group, role="admin")
-        self.assertIn("没有序号", answer)  # numbers are for those who have seen the list
+        self.assertIn("没有第", answer)  # numbers are for those who have seen the list
         await self.settled()
         await self.say(member, "SAY:今天下雨", group)
         await self.stored("今天下雨")
@@ -238,7 +242,7 @@ class RightsTest(RightsCase):
             await self.command(member, "recall 花生 过敏", group),
             await self.command(member, "ask 谁对花生过敏", group),
         ):
-            self.assertNotIn("花生", answer)
+            self.assertNotIn("花生", re.sub("“.*”", "", answer))  # what was asked is quoted
         self.assertIn("沪A00001", await self.command(member, "ask 车牌是什么", group))
 
     async def test_forgetme_takes_ones_own_lines_only(self) -> None:
@@ -262,9 +266,9 @@ class RightsTest(RightsCase):
         await eventually(
             lambda: self.retains_with("还没有送出的话"), PATIENCE, "a retain that fails"
         )
-        answer = await self.command(gone, "forgetme", group)
+        answer = await self.confirmed(gone, "forgetme", group)
         self.proxy.fault = None
-        self.assertRegex(answer, r"去掉 [1-9]\d* 行，待保存的去掉 [1-9]")
+        self.assertRegex(answer, r"已删除 [2-9]\d* 句")
         self.assertEqual(await self.profiles(tags), [])
         await self.stored("小明喜欢打篮球", tags)
         await self.stored("第三行是小红的", tags)
@@ -308,7 +312,7 @@ class RightsTest(RightsCase):
 
     async def test_why_lists_what_the_model_was_given(self) -> None:
         group, who = 75301, 35301
-        self.assertIn("还没有召回过", await self.command(who, "why", group))
+        self.assertIn("还没有回忆过", await self.command(who, "why", group))
         for text in ("SAY:我最喜欢冰美式", "SAY:我的猫叫煤球", "SAY:我在学法语 <b>&amp;"):
             await self.say(who, text, group, card="小明")
         for text in ("冰美式", "煤球", "法语"):
@@ -319,15 +323,17 @@ class RightsTest(RightsCase):
         block = "".join(memory_blocks(self.model.requests[-1]))
         given = [line[2:] for line in block.splitlines() if line.startswith("- ")]
         why = await self.command(who, "why", group)
-        self.assertIn("查询：", why)
-        told = [re.sub(r"^\[(事实|结论)\] ", "", line) for line in numbers(why).values()]
+        while why.endswith("/hindsight more"):
+            why = why.rpartition("\n")[0] + "\n" + await self.command(who, "more", group)
+        self.assertIn("查的是：", why)
+        told = list(numbers(why).values())
         self.assertTrue(given)
         self.assertEqual(len(told), len(given))
-        for one, other in zip(told, given, strict=True):
-            self.assertTrue(one.startswith(other), f"{one} != {other}")
-        for line in numbers(why).values():
-            self.assertRegex(line, r"^\[(事实|结论)\] \d{4}-\d\d-\d\d .*#[0-9a-f]{6}|小助手")
-        self.assertEqual(why.count("[结论]"), len(re.findall(r"\[结论\].*\n    依据：", why)))
+        for line in told:
+            self.assertRegex(line, r"（.*\d\d-\d\d \d\d:\d\d）$")
+            self.assertNotRegex(line, r"#[0-9a-f]{6}|\d\dT\d\d")
+        basis = await self.command(who, f"why {number_of(why, '煤球')}", group)
+        self.assertRegex(basis, r"依据：\n- .*煤球")
 
         await self.say(who, "？！", group)
         self.assertNotIn("煤球", await self.command(who, "why", group))
@@ -355,6 +361,7 @@ class RightsTest(RightsCase):
         forged += [f"recall {one}鱼" for one in ids[:3]]
         forged += ["list 2", "forget 9", "forget 1 all", "recall 保险箱 鱼缸", "ask 保险箱在哪里"]
         forged += ["why", "profile", "stats", "status", "optout", "forgetme", "export", "help"]
+        forged += ["why 1", "why 9", "forget 鱼缸", "forget 2,3", "list 第2页", "more"]
         for words in (*forged, "optin"):
             with self.subTest(words):
                 self.assertNotIn("底下", await self.command(thief, words))
@@ -394,7 +401,7 @@ class RightsTest(RightsCase):
         self.assertIn("已退出", await self.command(other, "remember 退出后的秘密"))
         self.assertIn("生日", await self.command(other, "recall 生日"))
         await self.command(other, "off")
-        self.assertIn("没有记忆", await self.tool_answer(other, recall))
+        self.assertIn("关闭了记忆", await self.tool_answer(other, recall))
         await self.command(other, "on")
         await self.command(other, "optin")
         self.assertIn("记住了", await self.command(other, "remember 我会弹吉他"))
@@ -459,10 +466,17 @@ class RightsTest(RightsCase):
     async def test_remember_export_setup(self) -> None:
         who = 35701
         answer = await self.command(who, "remember 我的车牌是沪A00002")
-        self.assertRegex(answer, r"记住了，共 [1-9]\d* 条：\n- .*沪A00002")
+        self.assertRegex(answer, r"记住了：\n- .*沪A00002")
         tags = await self.tags_of("沪A00002")
         await self.settled()
-        answer = await self.command(who, "export")
+        self.assertIn("[file]", await self.command(who, "export"))
+        self.assertIn("已发给你", await self.next_answer(who))
+        self.assertEqual(list(self.bot.plugin_data_dir.glob("export-*")), [])
+        group = 75701
+        await self.say(who, "SAY:导出之前的话", group)
+        tags = await self.tags_of("导出之前的话")
+        await self.settled()
+        answer = await self.command(ADMIN, "export", group)
         name = re.findall(r"export-\S+\.jsonl", answer)[0]
         path = self.bot.plugin_data_dir / name
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -470,7 +484,7 @@ class RightsTest(RightsCase):
         kinds = [row["type"] for row in rows]
         self.assertEqual(kinds.count("document"), len(await self.bank.documents(tags)))
         self.assertEqual(kinds.count("memory"), len(await self.bank.memories(tags)))
-        self.assertIn(f"{kinds.count('memory')} 条记忆", answer)
+        self.assertIn(f"记忆 {kinds.count('memory')} 条", answer)
 
         self.assertIn("机器人管理员", await self.command(who, "setup apply"))
         shown = await self.command(ADMIN, "setup")
@@ -511,7 +525,7 @@ class RightsTest(RightsCase):
             answer = await self.command(member, "wipe", group, role=role)
             self.assertRegex(answer, r"wipe \d{4}")
         code = answer.split()[-1]
-        self.assertRegex(await self.command(ADMIN, f"wipe {code}", group), r"wipe \d{4}")
+        self.assertIn("没有等待确认", await self.command(ADMIN, f"wipe {code}", group))
         self.assertIn("管理员", await self.command(member, f"wipe {code}", group))
         self.assertEqual(await self.texts(tags), before)
         self.assertIn("已清空", await self.command(member, f"wipe {code}", group, role="admin"))
@@ -559,11 +573,11 @@ class RightsTest(RightsCase):
         before = await self.texts()
         for name, (kind, sentence) in kinds.items():
             self.proxy.fault = kind
-            for words in ("list", "recall 出错", "ask 出错", "forget 1", "export"):
+            for words in ("list", "recall 出错", "ask 出错", "forget 1"):
                 with self.subTest(f"{name}: {words}"):
                     self.assertIn(sentence, await self.command(who, words))
             with self.subTest(f"{name}: forgetme"):  # is noted all the same, so in another chat
-                answer = await self.command(36003, "forgetme")
+                answer = await self.confirmed(36003, "forgetme")
                 self.assertIn(sentence, answer)
                 self.assertIn("后台", answer)
             with self.subTest(f"{name}: wipe"):
@@ -672,11 +686,11 @@ class PlainServerTest(RightsCase):
         await self.say(who, "SAY:群里的话", group)
         tags = await self.tags_of("群里的话")
         for words, sentence in (
-            ("off", "已在本聊天关闭"),
-            ("on", "已在本聊天开启"),
+            ("off", "记忆已关闭"),
+            ("on", "记忆已开启"),
             ("pause 5", "暂停 5 分钟"),
-            ("on", "已在本聊天开启"),
-            ("export", "已导出"),
+            ("on", "记忆已开启"),
+            ("export", "机器人管理员"),
             ("setup", "机器人管理员"),
             ("retry", "机器人管理员"),
         ):
