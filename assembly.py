@@ -172,6 +172,7 @@ def assemble(
             state,
             clock=clock,
             logger=logger,
+            listens=state.listens,
             bot_answers=settings.retain.bot_answers,
         )
         if stored

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .bindings import Bindings
 from .cleaning import as_said
@@ -98,6 +99,7 @@ class Correcting:
                 has_argument=True,
                 needs="stored",
                 is_limited=True,
+                section="mine",
             ),
             Command(
                 "forgetme",
@@ -149,13 +151,18 @@ class Correcting:
         if isinstance(lines, str):
             return lines
         words = as_said(words, texts)
+        await self._forgetting.keep_numbers(request, lines)
+        waiting = await self._delivery.waiting(request.scope.chat)
+        waits = any(line.text == lines[0].text for one in waiting for line in one.lines)
         removed = await request.stored.eraser.correct(request.scope, lines, words)
-        if not removed.documents:
-            return texts("forget_no_source")
-        self._forgotten(request.scope)
+        if not (removed.documents or waits or removed.failure):
+            return texts("forget_no_source", number=what)
+        self._memory.forget_chat(request.scope)
+        said = Line(lines[0].text).saying(words).text
+        self._lists.replace(request.caller, lines, replace(lines[0], text=said))
         view = self._lists.view(request.caller, ())
         old = [f"- {view.line(line.text, LIST_CHARS)}" for line in lines]
-        new = f"+ {view.line(Line(lines[0].text).saying(words).text, LIST_CHARS)}"
+        new = f"+ {view.line(said, LIST_CHARS)}"
         return "\n".join([texts("corrected"), *old, new, *still_to_do(texts, removed)])
 
     async def _forgetme(self, request: ChatRequest) -> str:

@@ -129,7 +129,9 @@ class Forgetting:
         if isinstance(meant, str):
             return meant
         letters = {one.letter for one in wanted} - {""}
-        lines, refusal = self._chosen(wish, meant, letters, is_whole=False)
+        lines, refusal = self._chosen(
+            wish, meant, letters, is_whole=False, menu=("correct_lines", "correct_lines")
+        )
         said = [line for line in lines if Line(line.text).pseudonym] or lines
         return said or "\n".join(refusal)
 
@@ -203,7 +205,13 @@ class Forgetting:
         return _Meant(number, lines, rest, entry.memory.kind == "observation")
 
     def _chosen(
-        self, request: _Wish, meant: _Meant, letters: Collection[str], *, is_whole: bool
+        self,
+        request: _Wish,
+        meant: _Meant,
+        letters: Collection[str],
+        *,
+        is_whole: bool,
+        menu: tuple[str, str] = ("forget_lines", "forget_own_lines"),
     ) -> tuple[list[SourceLine], list[str]]:
         """The lines that are to go; or why none do, or what there is to choose from."""
         texts = request.texts
@@ -224,8 +232,8 @@ class Forgetting:
             refusal = [texts("forget_not_yours", number=meant.number, names=whose)]
             if not mine or letters:
                 return [], refusal
-            return [], [*refusal, *self._menu(request, meant, lettered, mine)]
-        return [], self._menu(request, meant, lettered, mine)
+            return [], [*refusal, *self._menu(request, meant, lettered, mine, menu)]
+        return [], self._menu(request, meant, lettered, mine, menu)
 
     def _menu(
         self,
@@ -233,11 +241,11 @@ class Forgetting:
         meant: _Meant,
         lettered: dict[str, SourceLine],
         letters: Sequence[str],
+        menu: tuple[str, str],
     ) -> list[str]:
         view = self._lists.view(request.caller, ())
         number, last = meant.number, letters[-1]
-        is_all = len(letters) == len(meant.said)
-        key = "forget_lines" if is_all else "forget_own_lines"
+        key = menu[0] if len(letters) == len(meant.said) else menu[1]
         return [
             request.texts(key, number=number, letter=last),
             *(f"{number}{one}. {view.line(lettered[one].text, LIST_CHARS)}" for one in letters),
@@ -246,14 +254,10 @@ class Forgetting:
     async def _erase(self, request: _Wish, chosen: list[SourceLine]) -> list[str]:
         texts, caller, scope = request.texts, request.caller, request.scope
         also = await self._also(request, chosen)
-        await self._keep_numbers(request, chosen)
+        await self.keep_numbers(request, chosen)
         removed = await request.stored.eraser.remove_lines(scope, chosen)
         self._memory.forget_chat(scope)
-        gone = {line.text for line in chosen}
-        for number, entry in self._lists.numbers(caller).items():
-            left = tuple(line for line in entry.lines if line.text not in gone)
-            if left != entry.lines:
-                self._lists.change(caller, number, lines=left, is_gone=not left)
+        self._lists.replace(caller, chosen, None)
         if not (removed.lines or removed.waiting or removed.failure or removed.unfinished):
             return [texts("forgotten_nothing")]
         view = self._lists.view(caller, ())
@@ -298,7 +302,7 @@ class Forgetting:
                             found.setdefault(line.text, line)
         return list(found.values())[:MAX_ALSO]
 
-    async def _keep_numbers(self, request: _Wish, chosen: Sequence[SourceLine]) -> None:
+    async def keep_numbers(self, request: ChatRequest, chosen: Sequence[SourceLine]) -> None:
         """Notes on which lines those numbers stand whose documents are written anew now."""
         archive, scope, caller = request.stored.archive, request.scope, request.caller
         documents = {line.document_id for line in chosen} - {""}

@@ -92,6 +92,16 @@ class NumberedLists:
         """All that has numbers for somebody."""
         return dict(self._shown.get(caller.key, {}))
 
+    def replace(self, caller: Caller, old: Iterable[SourceLine], new: SourceLine | None) -> None:
+        """Notes that lines are gone, or that another stands in their place."""
+        gone = {line.text for line in old}
+        for number, entry in self.numbers(caller).items():
+            left = [line for line in entry.lines if line.text not in gone]
+            if new and len(left) < len(entry.lines):
+                left.append(new)
+            if tuple(left) != entry.lines:
+                self.change(caller, number, lines=tuple(left), is_gone=not left)
+
     def change(self, caller: Caller, number: int, **changes: object) -> None:
         """Notes something about what a number means."""
         shown = self._shown.get(caller.key, {})

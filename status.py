@@ -73,6 +73,8 @@ class Status:
         lines = [await self._works_line(texts)]
         if self.client and not self.state.fault:
             lines.append(await self._here_line(scope, texts))
+        if isinstance(scope, Scope) and self.state.listens(scope):
+            lines.append(texts("status_listening"))
         if isinstance(scope, Scope) and caller.person_id:
             lines.append(self._me_line(caller, scope))
         lines += await self._import_lines(scope, texts)

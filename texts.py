@@ -1143,6 +1143,10 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     # The self-test.
     "help_selftest": ("自检；full 会真的存取一次", "test itself; full stores and recalls"),
     "arg_selftest": ("[full]", "[full]"),
+    "example_selftest": (
+        "full",
+        "full",
+    ),
     "working_selftest": (
         "正在自检，可能要一两分钟，请稍候……",
         "Testing, which may take a minute or two…",
@@ -1234,18 +1238,20 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     # Correcting.
     "help_correct": ("更正一条记忆", "correct one memory"),
     "arg_correct": ("<序号> <正确的内容>", "<number> <text>"),
+    "example_correct": (
+        "2 我的猫叫年糕",
+        "2 my cat is called Mochi",
+    ),
     "correct_usage": (
-        "更正哪一条？先用 /hindsight list 看序号，再用 /hindsight correct <序号> <正确的内容>",
-        "Correct which? See the numbers with /hindsight list, then /hindsight correct <number> "
-        "<text>",
+        "更正哪一条？先看序号：/hindsight list，再发例如：/hindsight correct 2 我的猫叫年糕",
+        "Correct which? See the numbers: /hindsight list, then send for example: /hindsight "
+        "correct 2 my cat is called Mochi",
     ),
     "correct_lines": (
-        "这条记忆来自下面几行，要更正哪一行？例如第 2 行："
-        "/hindsight correct {number}:2 <正确的内容>；更正第 1 行并忘掉其余的："
-        "/hindsight correct {number}:all <正确的内容>",
-        "This memory stands on the lines below. Which one? The second, for example: /hindsight "
-        "correct {number}:2 <text>; the first one, and forget the others: /hindsight correct "
-        "{number}:all <text>",
+        "第 {number} 条来自下面几句。更正其中一句，例如：/hindsight correct {number}{letter} "
+        "正确的内容",
+        "Number {number} stands on these. To correct one, for example: /hindsight correct "
+        "{number}{letter} what is right",
     ),
     "corrected": ("已更正，旧的说法和由它得出的记忆已忘掉：", "Corrected; the old words are gone:"),
     "tool_nothing": ("没有相关的记忆。", "Nothing relevant is remembered."),
@@ -1341,15 +1347,13 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "发 /hindsight forgetme，已经记下的你的话也会删掉。撤回的消息会一起忘掉。\n"
         "群主和管理员随时可以发 /hindsight listen off 关掉。",
         "From now on I remember what is said in this group even when I am not called.\n"
-        "What is stored: what people say, with name, number and time, in batches of 30 lines or "
-        "after 10 minutes of quiet; of a picture or a voice message only that there was one; no "
-        "commands, no other bots, nothing of one character.\n"
-        "Who can see it: members of this group may hear it from me, and the bot's admins can see "
-        "it; no other group and no private chat can.\n"
-        "If you do not want that: send /hindsight optout and nothing you say is kept; send "
-        "/hindsight forgetme and what was kept of you is deleted. Withdrawn messages are "
-        "forgotten, too.\n"
-        "The group's owner and administrators can end it any time with /hindsight listen off.",
+        "Stored: what people say, with name and time; of a picture or a voice message only that "
+        "there was one; no commands, no other bots.\n"
+        "Seen by: members of this group, who may hear it from me, and the bot's admins; nobody "
+        "elsewhere.\n"
+        "If you do not want that: /hindsight optout, and nothing you say is kept; /hindsight "
+        "forgetme deletes what was. What is withdrawn is forgotten, too.\n"
+        "The group's owner and administrators can end it: /hindsight listen off",
     ),
     "listen_is_on": (
         "本群已经在旁听了。关掉用 /hindsight listen off。",
@@ -1370,7 +1374,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "Listening is {switch}. Usage: /hindsight listen on | off",
     ),
     "help_listen": ("在群里也记住没有叫我的话", "in a group, also remember what is not said to me"),
-    "arg_listen": ("on | off", "on | off"),
+    "arg_listen": ("[on 开 | off 关]", "[on | off]"),
+    "example_listen": (
+        "on",
+        "on",
+    ),
     "status_listening": (
         "旁听开着：没有叫我的话也会记住",
         "Listening: what is not said to me is remembered, too",
@@ -1628,7 +1636,15 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "help_share": ("让我在群里也能用私聊的记忆", "use my private chat's memory in a group too"),
     "help_unshare": ("不再在群里用私聊的记忆", "end that"),
     "arg_share": ("[验证码]", "[code]"),
+    "example_share": (
+        "4711",
+        "4711",
+    ),
     "arg_unshare": ("[序号]", "[number]"),
+    "example_unshare": (
+        "1",
+        "1",
+    ),
     "share_code": (
         "请在 {minutes} 分钟内，由你本人在群里发送：/hindsight share {code}\n"
         "之后你在那个群里叫我时，我也会查这里的记忆；群里别人叫我时不会。",

@@ -186,8 +186,8 @@ def profiled(case: AnswersCase) -> None:
     case.bank.profiles[case.profile_id()] = "小明#3fa2c1 爱喝绿茶，养了一只叫年糕的猫。"
 
 
-MANAGER = {"is_manager": True}
-ADMIN = {"is_manager": True, "is_admin": True}
+MANAGER: dict[str, Any] = {"is_manager": True}
+ADMIN: dict[str, Any] = {"is_manager": True, "is_admin": True}
 NOBODY = {"person_id": "", "speaker": Speaker("匿名成员", "#000000")}
 
 
@@ -413,6 +413,24 @@ SCENES = (
     Scene("status without settings", ("status", "list"), config={"api_key": ""}),
     Scene("stats", ("stats",), setup=chat),
     Scene("setup", ("setup", "setup x", "setup apply", "setup"), caller=ADMIN),
+    Scene(
+        "correct",
+        (
+            "correct",
+            "list",
+            "correct 1 我的猫叫汤圆",
+            "correct 99 猫",
+            "correct 6 我喝红茶",
+            "correct 6b 我每天喝两杯红茶",
+            "forget 1",
+            "list",
+        ),
+        setup=chat,
+    ),
+    Scene("listen", ("listen", "listen on", "listen off", "listen x"), caller=MANAGER),
+    Scene("share in a group", ("share", "share 4711", "unshare", "unshare 9")),
+    Scene("share in private", ("share", "unshare"), is_private=True),
+    Scene("selftest, to a member", ("selftest", "help selftest")),
     Scene("retry", ("retry", "retry 5"), caller=ADMIN),
     Scene("export in a group", ("export",), setup=chat, caller=ADMIN),
     Scene("export where there is nothing", ("export",), caller=ADMIN),

@@ -191,6 +191,14 @@ class NumbersTest(unittest.TestCase):
 
 
 class PagesTest(unittest.TestCase):
+    def test_messages_are_said(self) -> None:
+        for column, language in enumerate(LANGUAGES):
+            said = "".join(re.sub(r"{\w+}", "", one[column]) for one in WORDING.values())
+            table = [row[0] for row in rows(page("docs/troubleshooting", language))]
+            for cell in set(table) - {"提示", "原因", "Message", "Reason", "---"}:
+                for piece in re.split(r"…|、|, |\bN\b|N(?= )", cell):
+                    self.assertIn(piece.strip(), said.replace('"', ""))
+
     def test_both_languages_have_the_same(self) -> None:
         for name in ("README", *PAGES):
             shapes = []

@@ -440,7 +440,9 @@ class CommandTest(ListeningCase):
             again = await self.ask("旁听 开", language=language)
             self.assertEqual(again, texts("listen_is_on"))
             self.assertTrue(self.state.listens(self.scope()))
-            self.assertIn(texts("status_listening"), await self.ask("status", language=language))
+            for words in ("status", "status all"):
+                shown = await self.ask(words, language=language, is_admin=True)
+                self.assertIn(texts("status_listening"), shown)
             self.assertEqual(await self.ask("listen OFF", language=language), texts("listen_off"))
             self.assertFalse(self.state.listens(self.scope()))
             self.assertNotIn(texts("status_listening"), await self.ask("status"))
@@ -460,7 +462,7 @@ class CommandTest(ListeningCase):
         await self.ask("off")
         told = await self.ask("listen on")
         self.assertIn(Texts("zh")("listen_on"), told)
-        self.assertIn(Texts("zh")("chat_off"), told)
+        self.assertIn(self.status.no_memory(self.scope(), Texts("zh")), told)
 
     async def test_what_it_costs(self) -> None:
         self.state.listen(self.scope(), on=True)

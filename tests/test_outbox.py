@@ -43,6 +43,10 @@ from support import Disk, turn_of
 AT = "2026-03-04T12:30:05+00:00"
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 DAY = "2026-03-04"
+_SAID = ("said", "erased_lines")
+_BATCHES = ("batches", "batch_documents", "batch_messages", "stored_since", "left_out")
+ADDED_SINCE = {1: (*_BATCHES, *_SAID), 2: _SAID}
+"""Tables that a version does not have."""
 WISH = Erasure(A, ("t1", "t2", "t3", A), "profile")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -762,22 +766,35 @@ class VersionTest(OutboxCase):
         self.assertEqual(await self.outbox.erasures(), [expected])
         self.assertEqual(await self.outbox.age(50, limit=100), 3, "their age counts on")
 
-    async def test_file_of_the_version_before_imports(self) -> None:
+    async def write_version(self, version: int) -> None:
+        """The queue as an earlier version would have it."""
         await self.add("1")
         await self.outbox.seal()
         await self.outbox.aclose()
         with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
-            for table in (
-                "batches",
-                "batch_documents",
-                "batch_messages",
-                "stored_since",
-                "left_out",
-            ):
+            db.execute("DROP VIEW held_chats")
+            db.execute(
+                "CREATE VIEW held_chats AS SELECT chat FROM erasures WHERE whole"
+                " UNION SELECT chat FROM erased_people"
+            )
+            for table in ADDED_SINCE[version]:
                 db.execute(f"DROP TABLE {table}")
-            db.execute("PRAGMA user_version = 1")
+            db.execute(f"PRAGMA user_version = {version}")
             db.commit()
         self.outbox = self.open()
+
+    async def test_file_of_the_version_before_withdrawn_messages(self) -> None:
+        await self.write_version(2)
+        line = {"0123456789abcdef": "d1"}
+        await self.outbox.edit_chat(dataclasses.replace(WISH, lines=line), list, ())
+        (wish,) = await self.outbox.erasures()
+        self.assertEqual(wish.lines, line)
+        self.assertEqual(await self.drain(), [], "held until it is gone")
+        await self.outbox.end_wish(A, line)
+        self.assertEqual(await self.drain(), ["1"])
+
+    async def test_file_of_the_version_before_imports(self) -> None:
+        await self.write_version(1)
         self.assertEqual(await self.outbox.import_progress(A), [])
         self.assertEqual(await self.drain(), ["1"])
 

@@ -256,7 +256,10 @@ class TurnsTest(unittest.IsolatedAsyncioTestCase):
 
     def memory(self) -> ChatMemory:
         state: Any = SimpleNamespace(
-            is_off=lambda _: False, is_paused=lambda _: False, is_opted_out=lambda *_: False
+            is_off=lambda _: False,
+            is_paused=lambda _: False,
+            is_opted_out=lambda *_: False,
+            listens=lambda _: False,
         )
         client: Any = object()
         to_disk: Any = SimpleNamespace(add=self._add)

@@ -321,7 +321,8 @@ class KeptTest(WithdrawnCase):
             await self.withdraw(f"k{language}")
             number = LANGUAGES.index(language) + 1
             line = Texts(language)("status_withdrawn", number=number)
-            self.assertIn(line, await self.ask("status", language=language))
+            shown = await self.ask("status all", language=language, is_admin=True)
+            self.assertIn(line, shown)
 
 
 def notice(kind: str, **changes: Any) -> FakeEvent:
