@@ -152,8 +152,10 @@ class Correcting:
             return lines
         words = as_said(words, texts)
         await self._forgetting.keep_numbers(request, lines)
+        waiting = await self._delivery.waiting(request.scope.chat)
+        waits = any(line.text == lines[0].text for one in waiting for line in one.lines)
         removed = await request.stored.eraser.correct(request.scope, lines, words)
-        if not removed.documents:
+        if not (removed.documents or waits or removed.failure):
             return texts("forget_no_source", number=what)
         self._memory.forget_chat(request.scope)
         said = Line(lines[0].text).saying(words).text

@@ -105,7 +105,8 @@ class View:
 
     def who(self, label: str) -> str:
         """What somebody with a label is called."""
-        return self.names.replaced(neutralise(label))
+        # A conclusion may quote a line behind a word of its own: "Observation: Ann#1a2b3c (…)".
+        return self.names.replaced(neutralise(label.rpartition(": ")[2]))
 
     def _date(self, memory: RecalledMemory) -> str:
         at = said_at(memory)

@@ -132,6 +132,10 @@ class CommandsCase(BankCase):
         self.assertRegex(question, rf"/hindsight {words}( all)? [0-9]{{4}}$")
         return await self.ask(question.partition("/hindsight ")[2], **changes)
 
+    async def status_all(self, language: Language = "zh", scope: Scope | Skip | None = None) -> str:
+        """What `status` tells who runs the bot."""
+        return await self.ask("status all", scope, language=language, is_admin=True)
+
     async def expect(
         self, words: str, key: str, scope: Scope | Skip | None = None, **changes: Any
     ) -> None:

@@ -44,13 +44,14 @@ async def settings_page(folder: Path) -> None:
 async def conversation(folder: Path) -> None:
     """Take what the playground shows."""
     from rig.browser import Browser  # noqa: PLC0415 - needs what was just installed
+    from rig.playground.cast import cast  # noqa: PLC0415
     from rig.playground.scene import Scene  # noqa: PLC0415
-    from rig.playground.show import perform, verdict  # noqa: PLC0415
+    from rig.playground.show import Show, perform, summary  # noqa: PLC0415
 
     lines = ["$ python3 tests/playground.py"]
-    async with Scene(None, venvs.print_line) as scene:
-        wrong = await perform(scene, lines.append)
-        lines.append(f"\n{verdict(scene, wrong)}")
+    async with Scene(cast("zh"), None, venvs.print_line) as scene:
+        wrong = await perform(Show(scene, lines.append))
+        lines.append(f"\n{summary(scene, wrong)}")
     async with Browser() as browser:
         page = await browser.page()
         await page.set_content(TERMINAL.format(escape("\n".join(lines))))

@@ -186,8 +186,8 @@ def profiled(case: AnswersCase) -> None:
     case.bank.profiles[case.profile_id()] = "小明#3fa2c1 爱喝绿茶，养了一只叫年糕的猫。"
 
 
-MANAGER = {"is_manager": True}
-ADMIN = {"is_manager": True, "is_admin": True}
+MANAGER: dict[str, Any] = {"is_manager": True}
+ADMIN: dict[str, Any] = {"is_manager": True, "is_admin": True}
 NOBODY = {"person_id": "", "speaker": Speaker("匿名成员", "#000000")}
 
 

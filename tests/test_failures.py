@@ -52,18 +52,18 @@ class SeenTest(FailuresCase):
         await self.watch().check()
         for language in LANGUAGES:
             texts = Texts(language)
-            answer = await self.ask("status", language=language)
+            answer = await self.status_all(language)
             values = {"here": 1, "number": 2, "reason": texts("model_limited")}
             self.assertIn(texts("status_failed", **values), answer.splitlines())
             self.assertIn(texts("status_failed_retry"), answer.splitlines())
             self.assertNotIn("Traceback", answer)
-            elsewhere = await self.ask("status", self.private_scope(), language=language)
+            elsewhere = await self.status_all(language, self.private_scope())
             self.assertIn(texts("status_failed", **values | {"here": 0}).split("：")[0], elsewhere)
 
     async def test_status_tells_of_concluding(self) -> None:
         self.bank.unconcluded = 3
         await self.watch().check()
-        self.assertIn(Texts("zh")("status_failed_facts", facts=3), await self.ask("status"))
+        self.assertIn(Texts("zh")("status_failed_facts", facts=3), await self.status_all())
 
     async def test_status_tells_of_concluding_that_failed_as_a_whole(self) -> None:
         texts = Texts("zh")
@@ -71,21 +71,21 @@ class SeenTest(FailuresCase):
         failed = {"status": "failed", "kind": "consolidation", "error": "Error code: 401 - x"}
         self.bank.records = {"c": failed | {"item": item}}
         await self.watch().check()
-        self.assertNotIn("没能归纳", await self.ask("status"))  # nothing waits for it any more
+        self.assertNotIn("没能归纳", await self.status_all())  # nothing waits for it any more
         self.bank.unread = 4
         await self.watch().check()
         said = f"{texts('status_failed_facts', facts=4)} {texts('model_refused')}"
-        self.assertIn(said, await self.ask("status"))
+        self.assertIn(said, await self.status_all())
         self.assertIn(texts("retried_facts", facts=4), await self.ask("retry", is_admin=True))
         self.assertIn("consolidate", self.bank.asked("POST"))
         later = {"d": failed | {"item": item, "status": "completed"}}
         self.bank.records = later | self.bank.records
         await self.watch().check()
-        self.assertNotIn("没能归纳", await self.ask("status"))
+        self.assertNotIn("没能归纳", await self.status_all())
 
     async def test_nothing_failed(self) -> None:
         await self.watch().check()
-        self.assertNotIn("没能", await self.ask("status"))
+        self.assertNotIn("没能", await self.status_all())
 
     async def test_others_in_the_bank_are_none_of_ours(self) -> None:
         self.bank.records["x"] = {
@@ -97,7 +97,7 @@ class SeenTest(FailuresCase):
 
     async def test_a_status_asks_for_none_of_it(self) -> None:
         await self.failed(TEA)
-        await self.ask("status")
+        await self.status_all()
         self.assertEqual(self.bank.asked("GET", "operations"), [])
 
     async def test_checked_at_the_start_and_after_deliveries_only(self) -> None:
@@ -235,14 +235,14 @@ class ErasedTest(FailuresCase):
     async def test_forgetme(self) -> None:
         await self.failed(TEA, CAT, CAT_ANSWER)
         await self.failed(CAT)
-        await self.ask("forgetme", speaker=BEN, person_id="20002")
+        await self.confirmed("forgetme", speaker=BEN, person_id="20002")
         await self.retried_by_anybody()
         self.assertEqual(self.bank.texts(self.scope()), [TEA])
         self.assertNotIn("猫", str(self.bank.records))
 
     async def test_forgetme_leaves_what_is_not_theirs(self) -> None:
         await self.failed(TEA)
-        await self.ask("forgetme", speaker=BEN, person_id="20002")
+        await self.confirmed("forgetme", speaker=BEN, person_id="20002")
         await self.retried_by_anybody()
         self.assertEqual(self.bank.texts(self.scope()), [TEA])
 
@@ -259,7 +259,7 @@ class ErasedTest(FailuresCase):
     async def test_wish_that_waits_for_the_server(self) -> None:
         await self.failed(TEA)
         self.bank.fail(reply(503), "operations", "GET")
-        await self.ask("forgetme")
+        await self.confirmed("forgetme")
         self.bank.heal()
         await self.retry()
         self.assertEqual(self.bank.texts(self.scope()), [])

@@ -441,7 +441,7 @@ class QueueTest(ImportCase):
         task = asyncio.create_task(self.importer.run())
         await self.run_import()
         shown = "正在导入过去的记录：0/5"
-        self.assertIn(shown, await self.ask("status"))
+        self.assertIn(shown, await self.status_all())
         self.assertIn(shown, await self.ask("import status"))
         self.assertIn(shown, await self.ask("import"))
         await self.send()
@@ -452,7 +452,7 @@ class QueueTest(ImportCase):
         self.assertEqual(len(self.past.said), 1)
         told = Texts("zh")("import_is_arrived", sent=5, windows=5, lines=100)
         self.assertEqual(self.past.said, [told])
-        self.assertNotIn("正在导入", await self.ask("status"))
+        self.assertNotIn("正在导入", await self.status_all())
         task.cancel()
 
     async def test_end_after_a_restart_is_told_when_the_chat_speaks(self) -> None:

@@ -47,7 +47,7 @@ class RetentionTest(CommandsCase):
         for language in LANGUAGES:
             values = {"days": KEEP_DAYS, "documents": 1}
             said = Texts(language)("status_expired", **values)
-            self.assertIn(said, await self.ask("status", language=language))
+            self.assertIn(said, await self.status_all(language))
 
     async def test_records_of_what_goes_go_too(self) -> None:
         item = {"document_id": self.store("旧", 40), "content": "旧", "tags": [], "timestamp": ""}
@@ -98,7 +98,7 @@ class RetentionTest(CommandsCase):
         for language in LANGUAGES:
             texts = Texts(language)
             said = texts("status_expiry_stopped", reason=texts("expiry_needs_newer"))
-            self.assertIn(said, await self.ask("status", language=language))
+            self.assertIn(said, await self.status_all(language))
 
     async def test_clock_that_is_years_wrong_erases_nothing(self) -> None:
         self.store("新", 3)
@@ -106,13 +106,13 @@ class RetentionTest(CommandsCase):
         self.clock.wall += 400 * 86400
         await self.expire()
         self.assertEqual(len(self.bank.documents), 1)
-        self.assertIn(Texts("zh")("expiry_clock"), await self.ask("status"))
+        self.assertIn(Texts("zh")("expiry_clock"), await self.status_all())
 
     async def test_outage_in_the_middle_is_made_up_for(self) -> None:
         self.store("旧", 99)
         self.bank.fail(reply(503), "documents", "DELETE")
         await self.expire()
-        self.assertIn(Texts("zh")("overloaded"), await self.ask("status"))
+        self.assertIn(Texts("zh")("overloaded"), await self.status_all())
         self.bank.heal()
         await self.delivery.aclose()
         self.build(retain={"keep_days": KEEP_DAYS})  # as after a kill: the wish is on disk
@@ -129,7 +129,7 @@ class RetentionTest(CommandsCase):
     async def test_for_ever_by_default(self) -> None:
         self.build()
         self.assertIsNone(self.retention)
-        self.assertNotIn("到期", await self.ask("status"))
+        self.assertNotIn("到期", await self.status_all())
 
 
 class BotAnswersTest(CommandsCase):

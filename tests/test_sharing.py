@@ -69,6 +69,13 @@ class SharingCase(CommandsCase):
         }
         return await self.ask(words, self.at(place), **who | changes)
 
+    async def carry_out(self, words: str, place: Origin) -> None:
+        """A command, with the code that it may ask for."""
+        found = re.findall(r"/hindsight (\w+ [0-9]{4})$", await self.say(words, place))
+        self.assertEqual(len(found), words in {"forgetme", "wipe"}, words)
+        for confirmation in found:
+            await self.say(confirmation, place)
+
     async def code(self, place: Origin = ANN_PRIVATE) -> str:
         (code,) = re.findall(r"/hindsight share ([0-9]{6})", await self.say("share", place))
         return str(code)
@@ -194,7 +201,7 @@ class CodeTest(SharingCase):
     async def test_code_of_a_chat_that_was_ended_meanwhile(self) -> None:
         for words, back in (("off", "on"), ("optout", "optin"), ("forgetme", ""), ("unshare", "")):
             code = await self.code()
-            await self.say(words, ANN_PRIVATE)
+            await self.carry_out(words, ANN_PRIVATE)
             await self.say(back or "help", ANN_PRIVATE)
             self.assertEqual(await self.say(f"share {code}", ANN), ZH("share_wrong"), words)
 
@@ -317,7 +324,7 @@ class StoredTest(SharingCase):
                 self.assertNotIn(self.at(ANN_PRIVATE).tags[2], "".join(sent))
             caller = self.caller(self.at(place), person_id=place.sender_id)
             self.assertNotIn(SECRET, await self.tools.answer("recall", caller, QUESTION))
-        await self.say("export", ANN)
+        await self.say("export", ANN, is_admin=True)
         (path,) = self.folder.glob("export-*")
         self.assertNotIn(SECRET, path.read_text("utf-8"))
 
@@ -337,7 +344,7 @@ class WhyTest(SharingCase):
             await self.share()
             await self.block(ANN)
             self.assertIn("私聊", await self.say("why", ANN))
-            await self.say(words, place)
+            await self.carry_out(words, place)
             self.assertNotIn("私聊", await self.say("why", ANN))
             await self.say("on", ANN_PRIVATE)
             self.tell(ANN_PRIVATE, SECRET)
@@ -355,6 +362,7 @@ class WhyTest(SharingCase):
 class EndTest(SharingCase):
     async def test_what_ends_it_for_good(self) -> None:
         self.build(commands={"per_minute": 600})
+        self.clock.sleeper = self.sleep
         for ending, place, back in (
             ("unshare", ANN, ""),
             ("unshare", ANN_PRIVATE, ""),
@@ -373,20 +381,13 @@ class EndTest(SharingCase):
                 assert task
                 recalled = await task
                 self.assertIn(SECRET, recalled.with_private)
-                await self.end(ending, place)
+                await self.carry_out(ending, place)
                 self.assertFalse(self.memory.may_show_private(message))
                 self.assertIsNone(self.sharing.of(self.at(ANN), "20001"))
                 await self.say(back or "help", place)
                 await self.say(back or "help", ANN)
                 self.tell(ANN_PRIVATE, SECRET)
                 self.assertNotIn(SECRET, await self.block(ANN))
-
-    async def end(self, words: str, place: Origin) -> None:
-        self.clock.sleeper = self.sleep
-        answer = await self.say(words, place)
-        if words == "wipe":
-            code = re.findall(r"wipe ([0-9]{4})", answer)[0]
-            await self.say(f"wipe {code}", place)
 
     async def test_what_others_do_ends_nothing(self) -> None:
         await self.share()
@@ -399,13 +400,18 @@ class EndTest(SharingCase):
             ("unshare", group_origin("70002")),
             ("optout", ANN),
         ):
-            await self.say(words, place)
+            await self.carry_out(words, place)
             self.assertIn(SECRET, await self.block(ANN), words)
 
-    async def test_asked_but_not_yet_confirmed_wipe_ends_nothing(self) -> None:
+    async def test_what_was_not_done_ends_nothing(self) -> None:
+        """Nothing is withdrawn, not even a code that waits, until a command does what it says."""
         await self.share()
-        await self.say("wipe", ANN_PRIVATE)
-        self.assertIn(SECRET, await self.block(ANN))
+        code = await self.code()
+        for words in ("wipe", "wipe 12", "forgetme", "forgetme 12", "forgetme 生日", "off 5", "off x"):
+            await self.say(words, ANN_PRIVATE)
+            self.assertIn(SECRET, await self.block(ANN), words)
+        elsewhere = group_origin("70002")
+        self.assertEqual(await self.say(f"share {code}", elsewhere), ZH("share_done"))
 
     async def test_pause_rests_it(self) -> None:
         await self.share()
@@ -436,6 +442,8 @@ class EndTest(SharingCase):
         assert task
         await task
         await self.say("forget 生日", ANN_PRIVATE)
+        self.assertTrue(self.memory.may_show_private(message))  # it was only looked for
+        await self.say("forget 1", ANN_PRIVATE)
         self.assertFalse(self.memory.may_show_private(message))
 
     async def test_shared_again_while_a_recall_was_under_way(self) -> None:

@@ -41,7 +41,9 @@ class StatusTest(CommandsCase):
         """Each language has the line of a key."""
         for language, answer in (await self.shown(scope)).items():
             texts = Texts(language)
-            filled = {n: texts(v[1:]) if str(v).startswith("@") else v for n, v in values.items()}
+            filled: dict[str, Any] = {
+                n: texts(v[1:]) if str(v).startswith("@") else v for n, v in values.items()
+            }
             if "when" in filled:
                 filled["when"] = texts.date(filled["when"], NOW)
             with self.subTest(key=key, language=language):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rig import venvs
 from rig.hindsight import HindsightServer
-from rig.playground.cast import SECRETS
+from rig.playground.cast import SECRETS, Language, Question, cast
 from rig.polling import PATIENCE, wait_for
 from rig.proxy import RecordingProxy
 from rig.stack import CHECKOUT
@@ -27,9 +27,29 @@ COMMAND = (sys.executable, str(CHECKOUT / "tests" / "playground.py"))
 LIMIT_SECONDS = 600
 
 
-def turns(transcript: str) -> Iterator[tuple[str, str, str]]:
+SAID = {
+    "zh": (
+        "小助手：",
+        r"    ↳ 注入 (\d+) 条",
+        r"启动完成，用了 [\d.]+ 秒。",
+        "演示成功",
+        "正在停止 …",
+    ),
+    "en": (
+        "Bot: ",
+        r"    ↳ (\d+|nothing) injected",
+        r"Started in [\d.]+ s\.",
+        "All went well",
+        "Stopping ...",
+    ),
+}
+SEPARATOR = {"zh": "：", "en": ": "}
+REFUSED = {"zh": "这个我还不知道。", "en": "I do not know that yet."}
+
+
+def turns(transcript: str, bot: str) -> Iterator[tuple[str, str, str]]:
     """Returns place and words of each message, and what came before the next one's."""
-    pieces = re.split(r"^\[([^\]\n]+)\] (?!小助手：)", transcript, flags=re.MULTILINE)
+    pieces = re.split(rf"^\[([^\]\n]+)\] (?!{bot})", transcript, flags=re.MULTILINE)
     for place, rest in zip(pieces[1::2], pieces[2::2], strict=True):
         words, _, answer = rest.partition("\n")
         yield place, words, answer
@@ -38,35 +58,43 @@ def turns(transcript: str) -> Iterator[tuple[str, str, str]]:
 class ScriptTest(unittest.TestCase):
     """Without a terminal it plays the script and ends."""
 
-    def check(self, code: int | None, transcript: str) -> None:
+    def check(self, code: int | None, transcript: str, language: Language = "zh") -> None:
         self.assertEqual(code, 0, transcript)
-        started = re.findall(r"^启动完成，用了 ([\d.]+) 秒。$", transcript, re.MULTILINE)
-        self.assertEqual(len(started), 1)
-        asked = {f"{place} {words}": answer for place, words, answer in turns(transcript)}
-        for message, key in {
-            "小雨的私聊 小雨：我最喜欢喝什么？": "冰美式",
-            "群「周末爬山」 小明（群主）：我对什么过敏？": "花生",
-            "群「周末爬山」 小明（另一个人）：我对什么过敏？": "芒果",
-        }.items():
-            block, _, reply = asked[message].partition("小助手：")
-            self.assertIn(key, block, message)
-            self.assertRegex(reply, rf"^你.*{key}.*。\n", message)
-        stranger = "".join(text for message, text in asked.items() if "阿哲的私聊" in message)
-        self.assertEqual(stranger.count("召回并注入：无"), 2, stranger)
-        self.assertNotRegex(stranger, "冰美式|花生|芒果")
-        self.assertNotIn("冰美式", asked["群「周末爬山」 小雨：我最喜欢喝什么？"])
-        self.assertRegex(transcript, r"\n演示成功：.*。\n正在停止 …\n$")
+        bot, injected, started, success, stopping = SAID[language]
+        self.assertEqual(len(re.findall(rf"^{started}$", transcript, re.MULTILINE)), 1)
+        played = cast(language)
+        asked: dict[tuple[str, str], list[str]] = {}
+        for place, words, answer in turns(transcript, bot):
+            asked.setdefault((place, words), []).append(answer)
 
-    def test_local(self) -> None:
-        done = subprocess.run(
-            COMMAND,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
-        self.check(done.returncode, done.stdout.decode())
+        def answers(question: Question) -> list[str]:
+            said = SEPARATOR[language].join((question.voice.name, question.text))
+            return asked[question.voice.place, said]
+
+        for question in played.questions:
+            assert question.fact is not None
+            shown, _, reply = answers(question)[0].partition(bot)
+            self.assertRegex(shown, injected)
+            self.assertRegex(reply, rf"^(?:你|You).*{question.fact.key}[。.]\n")
+        for question in played.strangers:
+            self.assertIn(REFUSED[language], answers(question)[0])
+        self.assertNotIn(played.forgotten.key, answers(played.after)[-1])
+        self.assertNotRegex(transcript, r"#[0-9a-f]{6}|\dT\d")
+        self.assertRegex(transcript, rf"\n{success}[^\n]*\n(?:  · .*\n)+{re.escape(stopping)}\n$")
+
+    def test_here(self) -> None:
+        languages: tuple[Language, ...] = ("zh", "en")
+        for language in languages:
+            with self.subTest(language=language):
+                done = subprocess.run(
+                    [*COMMAND, f"--lang={language}"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    timeout=LIMIT_SECONDS,
+                    check=False,
+                )
+                self.check(done.returncode, done.stdout.decode(), language)
 
     def test_hindsight_elsewhere(self) -> None:
         asyncio.run(self.with_hindsight_elsewhere())
@@ -172,9 +200,7 @@ class TerminalTest(unittest.TestCase):
         self.assertTrue(processes_in(self.temp))
         screen.type("\x03")
         self.assertEqual(screen.ended(), 0)
-        self.assertEqual(processes_in(self.temp), [])
-        left = [path.name for path in self.temp.iterdir() if "postgres" not in path.name]
-        self.assertEqual(left, [])
+        self.check_nothing_left()
 
     def check_login(self, address: str, shown: str) -> None:
         """Fails unless one can log in with what is on the screen."""
@@ -188,20 +214,38 @@ class TerminalTest(unittest.TestCase):
             self.assertEqual(json.load(answer)["status"], "ok")
 
     def check_chat(self, screen: Screen) -> None:
-        prompt = "小雨> "
+        prompt = "小雨（机器人管理员）："
         screen.wait(prompt)
         screen.type("我的猫叫团子，别忘了。\n")
         screen.wait(r"小助手：好的.*\n")
         screen.wait(prompt)
-        screen.type("/hindsight status\n")
-        self.assertNotIn("召回并注入", screen.wait("不想保存请发"))
-        screen.wait(prompt)
+        screen.type("/hindsight stats json\n")
+        self.assertNotIn("注入", screen.wait(r"小助手：.*\{"))
+        screen.type("/hindsight wipe\n")
+        code = screen.wait(r"wipe \d+").rpartition(" ")[2]
+        screen.type(f"/hindsight wipe {code}\n")
+        screen.wait("已清空")
         screen.type(":who\n")
         screen.wait("选择编号.*：")
         screen.type("2\n")
-        screen.wait("阿哲> ")
+        screen.wait("阿哲：")
         screen.type("我的猫叫什么？\n")
         self.assertNotIn("团子", screen.wait("小助手：.*\n"))
+
+    def test_interrupted_at_any_moment(self) -> None:
+        for mark in ("正在启动", "  AstrBot", "小助手", "等待中"):
+            with self.subTest(mark=mark):
+                screen = Screen(temp=self.temp)
+                self.addCleanup(screen.close)
+                screen.wait(mark)
+                screen.type("\x03")
+                self.assertEqual(screen.ended(), 130)
+                self.check_nothing_left()
+
+    def check_nothing_left(self) -> None:
+        self.assertEqual(processes_in(self.temp), [])
+        left = [path.name for path in self.temp.iterdir() if "postgres" not in path.name]
+        self.assertEqual(left, [])
 
 
 if __name__ == "__main__":

@@ -114,7 +114,13 @@ class AstrBot:
     async def prepare(self) -> None:
         """Fill the root folder, once; `configure` and the like work from here on."""
         if not self._prepared:
-            await asyncio.to_thread(self._fill_root)
+            filling = asyncio.create_task(asyncio.to_thread(self._fill_root))
+            try:
+                await asyncio.shield(filling)
+            except asyncio.CancelledError:
+                # The thread goes on whatever happens here, and must not fill what is removed.
+                await asyncio.gather(filling, return_exceptions=True)
+                raise
             self._prepared = True
 
     async def start(self) -> Self:

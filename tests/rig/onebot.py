@@ -477,6 +477,12 @@ class OneBot:
         await self.group(group_id, user_id, content, **how)
         return (await self.reply(timeout, target=("group", group_id))).text
 
+    def take(self, target: tuple[Kind, int]) -> list[Sent]:
+        """Take all that the bot sent to a chat and nobody has taken yet."""
+        taken = [sent for sent in self._unread if sent.target == target]
+        self.discard(target)
+        return taken
+
     def discard(self, target: tuple[Kind, int] | None = None) -> None:
         """Forget what the bot sent and nobody has taken, to one chat or to all."""
         self._unread = [sent for sent in self._unread if target not in (None, sent.target)]

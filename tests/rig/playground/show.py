@@ -2,100 +2,155 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from rig.playground.cast import FACTS, QUESTIONS, SECRETS, STRANGERS, Question, Voice
+from rig.playground.cast import SECRETS, Question, Voice
 from rig.playground.scene import Scene, Turn
+from rig.playground.words import Words
 
 Report = Callable[[str], None]
 
-BOT = "小助手"
+LONGEST = 160
+_MEMORY = re.compile(r"^- (.+)$", re.MULTILINE)
+_SAID = re.compile(r"(?:\[\S+\] )?([^#:]+)#[0-9a-f]{6,32}: (.+)")
+_CODE = r"forgetme (\d+)"
 
 
-def transcript(turn: Turn) -> list[str]:
-    """Return a turn as lines to read: who said what where, what was injected, what came back."""
-    voice = turn.voice
-    lines = [f"[{voice.place}] {voice.name}：{turn.text}"]
-    if turn.asked:
-        lines += [f"    │ {line}" for line in _shown(turn.block)]
-    first, *rest = turn.reply.splitlines() or [""]
-    lines.append(f"[{voice.place}] {BOT}：{first}")
-    return lines + [f"    {line}" for line in rest]
+@dataclass(frozen=True)
+class Show:
+    """Shows turns to whoever watches.
 
-
-def _shown(block: str) -> list[str]:
-    """Return the lines of a block that say something about this chat."""
-    lines = block.splitlines()
-    if not lines:
-        return ["召回并注入：无"]
-    # The first two are the opening tag and the header, which is the same in every block.
-    inner = [line for line in lines[2:] if not line.startswith("</")]
-    return ["召回并注入：", *inner]
-
-
-async def perform(scene: Scene, report: Report) -> list[str]:
-    """Play the script.
-
-    Args:
+    Attributes:
         scene: The running playground.
         report: Gets each line as it happens.
-
-    Returns:
-        What went wrong, in sentences; nothing if all went well.
+        raw: Show lines as they are stored and injected, not as people read them.
     """
-    report("\n── 一、先说 ──")
-    for fact in FACTS:
-        await _play(scene, fact.voice, fact.text, report)
-    report("\n── 二、等 Hindsight 存好 ──")
-    started = time.monotonic()
-    report("等待中 …")
-    await scene.stored(FACTS)
-    report(f"存好了，用了 {time.monotonic() - started:.1f} 秒。")
+
+    scene: Scene
+    report: Report
+    raw: bool = False
+
+    def turn(self, turn: Turn, *, echo: bool = True) -> None:
+        """Show who said what where, what was injected, and what came back."""
+        words = self.scene.words
+        if echo:
+            self.line(turn.voice.place, turn.voice.name, turn.text)
+        if turn.asked and self.raw and turn.block:
+            for line in turn.block.splitlines():
+                self.report(f"    │ {line}")
+        elif turn.asked:
+            self.report(folded(turn.block, words))
+        for reply in turn.replies:
+            self.line(turn.voice.place, words("bot"), reply)
+
+    def line(self, place: str, name: str, text: str) -> None:
+        """Show what somebody said."""
+        first, *rest = text.splitlines() or [""]
+        self.report(self.scene.words("said", place=place, name=name, text=first))
+        for line in rest:
+            self.report(f"    {line}")
+
+    async def play(self, voice: Voice, text: str, until: str = "") -> Turn:
+        """Let somebody say something and show what comes of it."""
+        turn = await self.scene.say(voice, text, until)
+        self.turn(turn)
+        return turn
+
+
+def folded(block: str, words: Words) -> str:
+    """Return what was injected as one line to read: whose words, without numbers and twice none."""
+    lines = _MEMORY.findall(block)
+    if not lines:
+        return words("injected_none")
+    said = (_SAID.fullmatch(part) for line in lines for part in line.split(" / "))
+    spoken = [words("spoken", name=one[1], text=one[2]) for one in said if one]
+    text = " ‖ ".join(dict.fromkeys(spoken)) or " ‖ ".join(lines)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}…"
+    return words("injected", number=len(lines), lines=text)
+
+
+async def perform(show: Show) -> list[str]:
+    """Play the script and return what went wrong, in sentences; nothing if all went well."""
+    scene, report = show.scene, show.report
+    words, cast = scene.words, scene.cast
+    report(f"\n{words('act_said')}")
+    for fact in cast.facts:
+        await show.play(fact.voice, fact.text)
+    await _store(show)
     wrong: list[str] = []
-    for title, questions in (("三、后来问起", QUESTIONS), ("四、别处的人问起", STRANGERS)):
-        report(f"\n── {title} ──")
+    for act, questions in (("act_asked", cast.questions), ("act_strangers", cast.strangers)):
+        report(f"\n{words(act)}")
         for question in questions:
-            turn = await _play(scene, question.voice, question.text, report)
-            wrong += faults(question, turn)
+            wrong += faults(scene, question, await show.play(question.voice, question.text))
+    wrong += await _forget(show)
     leaked = scene.sent_in_the_clear(SECRETS)
-    return wrong + [f"号码 {number} 原样发给了 Hindsight" for number in leaked]
+    return wrong + [words("leaked", number=number) for number in leaked]
 
 
-async def _play(scene: Scene, voice: Voice, text: str, report: Report) -> Turn:
-    turn = await scene.say(voice, text)
-    for line in transcript(turn):
-        report(line)
-    return turn
+async def _store(show: Show) -> None:
+    scene, words = show.scene, show.scene.words
+    show.report(f"\n{words('act_stored')}\n{words('waiting')}")
+    started = time.monotonic()
+    await scene.stored(scene.cast.facts)
+    show.report(words("stored", seconds=time.monotonic() - started))
+    for line in await scene.lines() if show.raw else []:
+        show.report(f"    │ {line}")
 
 
-def faults(question: Question, turn: Turn) -> list[str]:
-    """Return what is wrong with the answer to a question, in sentences."""
-    who = f"{turn.voice.name}在{turn.voice.place}问“{turn.text}”"
-    wrong = []
-    fact = question.fact
-    if fact and fact.key not in turn.block:
-        wrong.append(f"{who}，没有召回{fact.key}")
-    elif fact and fact.key not in turn.reply:
-        wrong.append(f"{who}，召回了{fact.key}，回答里却没有")
-    for other in FACTS:
-        elsewhere = other.voice.chat != turn.voice.chat
-        if elsewhere and other.key in turn.block + turn.reply:
-            wrong.append(f"{who}，得到了{other.voice.place}里的{other.key}")
-        elif not elsewhere and other is not fact and other.key in turn.reply:
-            wrong.append(f"{who}，回答里有别人的{other.key}")
+async def _forget(show: Show) -> list[str]:
+    """Let somebody have the bot forget what they said, and ask once more."""
+    scene, fact, after = show.scene, show.scene.cast.forgotten, show.scene.cast.after
+    show.report(f"\n{scene.words('act_forgotten')}")
+    await scene.settled()
+    asked = await show.play(fact.voice, "/hindsight forgetme", _CODE)
+    found = re.search(_CODE, asked.reply)
+    assert found is not None
+    await show.play(fact.voice, f"/hindsight forgetme {found[1]}", r"\d")
+    await scene.forgotten(fact)
+    turn = await show.play(after.voice, after.text)
+    wrong = faults(scene, after, turn)
+    if fact.key in turn.block + turn.reply:
+        wrong.append(_who(scene, turn) + scene.words("not_forgotten", key=fact.key))
     return wrong
 
 
-def verdict(scene: Scene, wrong: list[str]) -> str:
-    """Return the one line that says what was shown."""
+def _who(scene: Scene, turn: Turn) -> str:
+    return scene.words("who", name=turn.voice.name, place=turn.voice.place, text=turn.text)
+
+
+def faults(scene: Scene, question: Question, turn: Turn) -> list[str]:
+    """Return what is wrong with the answer to a question, in sentences."""
+    words, who, fact = scene.words, _who(scene, turn), question.fact
+    wrong = []
+    if fact and fact.key not in turn.block:
+        wrong.append(who + words("not_recalled", key=fact.key))
+    elif fact and fact.key not in turn.reply:
+        wrong.append(who + words("not_told", key=fact.key))
+    for other in scene.cast.facts:
+        elsewhere = other.voice.chat != turn.voice.chat
+        if elsewhere and other.key in turn.block + turn.reply:
+            wrong.append(who + words("told_elsewhere", place=other.voice.place, key=other.key))
+        elif not elsewhere and other is not fact and other.key in turn.reply:
+            wrong.append(who + words("told_other", key=other.key))
+    return wrong
+
+
+def summary(scene: Scene, wrong: list[str]) -> str:
+    """Return the lines that say what was shown."""
+    words, cast = scene.words, scene.cast
     if wrong:
-        return f"演示失败：{'；'.join(wrong)}。"
-    line = (
-        f"演示成功：{len(QUESTIONS)} 个人问起时都答对了自己说过的话，同名的两个小明没有混淆；"
-        "一个聊天里说的，别的聊天查不到"
+        return words("failure", lines="\n".join(f"  · {one}" for one in wrong))
+    line = words(
+        "success",
+        questions=len(cast.questions),
+        strangers=len(cast.strangers),
+        name=cast.forgotten.voice.nickname,
+        forgotten=cast.forgotten.voice.name,
     )
     if scene.proxy is None:
-        return f"{line}。"
-    number = len(scene.proxy.requests)
-    return f"{line}；发给 Hindsight 的 {number} 个请求里没有任何 QQ 号和群号。"
+        return line
+    return f"{line}\n{words('clean', number=len(scene.proxy.requests))}"

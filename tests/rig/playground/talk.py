@@ -6,16 +6,11 @@ import asyncio
 import codecs
 import os
 import sys
-from collections.abc import Callable
 from typing import Self
 
-from rig.playground.cast import VOICES, Voice
-from rig.playground.scene import Scene
-from rig.playground.show import transcript
+from rig.playground.cast import Voice
+from rig.playground.show import Show
 
-Report = Callable[[str], None]
-
-HELP = "直接输入消息，/hindsight 看命令，:who 换人，:quit 退出。"
 _CHUNK = 4096
 
 
@@ -61,39 +56,57 @@ class Terminal:
             self._lines.put_nowait(line)
 
 
-async def talk(scene: Scene, report: Report) -> None:
+async def talk(show: Show) -> None:
     """Chat until the person has had enough."""
+    scene = show.scene
     with Terminal() as terminal:
-        voice = await _choose(terminal, report)
+        voice = await _choose(terminal, show)
         while voice is not None:
-            line = await terminal.ask(f"\n[{voice.place}] {voice.name}> ")
+            prompt = scene.words("said", place=voice.place, name=voice.name, text="")
+            line = await _typed(terminal, f"\n{prompt}", show)
             if line is None or line == ":quit":
                 return
             if line == ":who":
-                voice = await _choose(terminal, report)
+                voice = await _choose(terminal, show)
             elif line.startswith(":"):
-                report(HELP)
+                show.report(scene.words("help"))
             elif line:
-                await _say(scene, voice, line, report)
+                await _say(show, voice, line)
 
 
-async def _choose(terminal: Terminal, report: Report) -> Voice | None:
+async def _typed(terminal: Terminal, prompt: str, show: Show) -> str | None:
+    """Await a line, and show meanwhile what the bot says later on."""
+
+    async def listen() -> None:
+        while True:
+            place, text = await show.scene.late_reply()
+            show.report("")
+            show.line(place, show.scene.words("bot"), text)
+            print(prompt, end="", flush=True)
+
+    listening = asyncio.create_task(listen())
+    try:
+        return await terminal.ask(prompt)
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+
+async def _choose(terminal: Terminal, show: Show) -> Voice | None:
     """Let the person choose who to be; None at the end of input."""
-    report("\n接下来你可以用其中一个人的身份继续聊：")
-    for number, voice in enumerate(VOICES, start=1):
-        report(f"  {number}. {voice.name}，{voice.place}")
-    while (choice := await terminal.ask("选择编号（:quit 退出）：")) not in {None, ":quit"}:
-        if choice and choice.isdecimal() and 1 <= int(choice) <= len(VOICES):
-            report(HELP)
-            return VOICES[int(choice) - 1]
+    words, voices = show.scene.words, show.scene.cast.voices
+    show.report(words("choose"))
+    for number, voice in enumerate(voices, start=1):
+        show.report(words("choice", number=number, name=voice.name, place=voice.place))
+    while (choice := await _typed(terminal, words("number"), show)) not in {None, ":quit"}:
+        if choice and choice.isdecimal() and 1 <= int(choice) <= len(voices):
+            show.report(words("help"))
+            return voices[int(choice) - 1]
     return None
 
 
-async def _say(scene: Scene, voice: Voice, text: str, report: Report) -> None:
+async def _say(show: Show, voice: Voice, text: str) -> None:
     try:
-        turn = await scene.say(voice, text)
+        show.turn(await show.scene.say(voice, text), echo=False)
     except AssertionError as silence:
-        report(f"（没有回答：{silence}）")
-        return
-    for line in transcript(turn)[1:]:
-        report(line)
+        show.report(show.scene.words("silent", silence=silence))
