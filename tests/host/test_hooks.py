@@ -67,7 +67,7 @@ class BackgroundClock(Clock):
     def unix(self) -> float:
         return self._clock.unix()
 
-    async def sleep(self, seconds: float) -> None:  # noqa: ARG002
+    async def sleep(self, seconds: float) -> None:
         await asyncio.Event().wait()
 
 
