@@ -14,7 +14,7 @@ class Words:
         """Choose the language."""
         self._column = 0 if language == "zh" else 1
 
-    def __call__(self, key: str, **values: object) -> str:
+    def __call__(self, key: str, /, **values: object) -> str:
         """Return the sentence of a key."""
         return WORDING[key][self._column].format(**values)
 
