@@ -33,14 +33,14 @@ LIMIT_SECONDS = 600
 SAID = {
     "zh": (
         "小助手：",
-        r"    ↳ 注入 (\d+) 条",
+        r"    ↳ (注入 \d+ 行|没有注入)",
         r"启动完成，用了 [\d.]+ 秒。",
         "演示成功",
         "正在停止 …",
     ),
     "en": (
         "Bot: ",
-        r"    ↳ (\d+|nothing) injected",
+        r"    ↳ (injected \(\d+\)|nothing injected)",
         r"Started in [\d.]+ s\.",
         "All went well",
         "Stopping ...",
@@ -151,7 +151,7 @@ class FriendTest(unittest.TestCase):
     def test_folds_a_block_to_one_line(self) -> None:
         self.assertEqual(
             folded(BLOCK, Words("en")),
-            "    ↳ 4 injected: Big Sam: My cat is called Dumpling, don't forget. ‖ "
+            "    ↳ injected (4): Big Sam: My cat is called Dumpling, don't forget. ‖ "
             "Rain: My dog is called Button. ‖ 小雨: 我的车停在三号楼下，请记住。 ‖ "
             "Rain moved to the harbour.",
         )
