@@ -42,14 +42,16 @@ _ASK_TO_FORGET = (
     # 我对青霉素过敏这件事你忘了吧
     r"忘[了记掉](?:它|[这那].{0,6}|我说.{0,6})?吧$",
     # 这个不用记住, 别记我的电话
-    rf"^(?:{_LEAD}|请|麻烦|[这刚].{{0,8}})*(?:别|不要|不用|不必|不许)(?:再|把.{{1,12}})?"
+    rf"^(?:{_LEAD}|请|麻烦)*(?:[这刚].{{0,8}}?)?(?:请|就|都)*(?:别|不要|不用|不必|不许)(?:再|把.{{1,12}})?"
     rf"(?:记住|记下来?|记着|记录|保存|记|存)(?:了|吧|{_SOME_TIME_AGO}|$)(?!又)",
     # 删掉我说的, 把关于我的记忆都删掉
     rf"^(?:{_POLITE}|{_LEAD})*(?:删[掉除]|清[除空]|抹掉)(?!了).{{0,12}}"
     r"(?:记忆(?![卡棒力])|我说|刚才说)",
     rf"^(?:{_POLITE}|{_LEAD})*把.{{0,12}}(?:记忆(?![卡棒力])|我.{{0,6}}说|刚才说).{{0,6}}(?:删|清|抹)",
     rf"^{_LEAD_EN}(?:forget|unremember) (?:about )?"
-    r"(?:that|this|it|these|those|what|everything|all|anything|my|me)\b",
+    r"(?:(?:that|this|it|these|those|what(?! (?:others?|people)\b)|my|me)\b"
+    r"|(?:everything|all|anything)"
+    r"(?:$| (?:about|of|i|we|you|that|this|it|what|my|please|now)\b))",
     rf"^{_LEAD_EN}(?:don't|do not|never) (?:remember|store|save|keep|record) "
     r"(?:that|this|it|any of this|my|what i(?:'ve)? (?:just )?(?:said|told|wrote))\b",
     rf"^{_LEAD_EN}(?:delete|erase|remove|wipe) "

@@ -665,8 +665,9 @@ class RememberTest(MemoryCase):
 
     async def test_wish_to_forget_is_not_stored_and_says_nothing_once_more(self) -> None:
         for words in ("我对青霉素过敏这件事你忘了吧", "Please forget what I said about my job"):
-            await self.remember(self.message(words), answer="好的，我会忘掉")
-            await self.remember(self.message("我喜欢喝茶"), self.message(words))
+            for turn in ([words], ["我喜欢喝茶", words]):
+                said = [self.message(one) for one in turn]
+                await self.memory.remember(said, "好的，我会忘掉", NOW)
         self.assertEqual(self.turns.records, [])
         self.assertEqual(self.memory.figures.turns, 0)
 

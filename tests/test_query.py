@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import unittest
 
 import plugin  # noqa: F401
@@ -180,6 +181,7 @@ class WishTest(unittest.TestCase):
             "Please forget what I said",
             "don't remember this",
             "can you forget that?",
+            *("forget everything", "Please forget all of that", "forget all about my birthday"),
         ):
             with self.subTest(words):
                 self.assertTrue(asks_to_forget(words))
@@ -192,6 +194,7 @@ class WishTest(unittest.TestCase):
                 "不要忘记我",
                 "别记错了",
             ),
+            *("Forget all your worries, let's have tea", "forget what others say, be yourself"),
             *("don't forget that", "did you forget it", "I forget what it was called", ""),
         ):
             with self.subTest(words):
@@ -200,6 +203,24 @@ class WishTest(unittest.TestCase):
     def test_plain_wishes_to_forget_alone(self) -> None:
         self.assertEqual([one for one in WISHES_TO_FORGET if not asks_to_forget(one)], [])
         self.assertEqual([one for one in NO_WISHES_TO_FORGET if asks_to_forget(one)], [])
+
+    def test_long_words_are_read_at_once(self) -> None:
+        for part in (
+            "这",
+            "刚",
+            "能",
+            "能不能",
+            "就",
+            "我要你",
+            "请把",
+            "忘了",
+            "please ",
+            "you can ",
+        ):
+            with self.subTest(part):
+                started = time.process_time()
+                self.assertFalse(asks_to_forget(part * 20_000 + "x"))
+                self.assertLess(time.process_time() - started, 5.0)
 
     def test_no_wishes(self) -> None:
         for words in ("你好", "我喜欢茶", "do you remember?", "I don't remember", "忘了吧", ""):

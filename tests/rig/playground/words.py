@@ -14,7 +14,7 @@ class Words:
         """Choose the language."""
         self._column = 0 if language == "zh" else 1
 
-    def __call__(self, key: str, **values: object) -> str:
+    def __call__(self, key: str, /, **values: object) -> str:
         """Return the sentence of a key."""
         return WORDING[key][self._column].format(**values)
 
@@ -47,8 +47,8 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "said": ("[{place}] {name}：{text}", "[{place}] {name}: {text}"),
     "bot": ("小助手", "Bot"),
     "spoken": ("{name}：{text}", "{name}: {text}"),
-    "injected": ("    ↳ 注入 {number} 条：{lines}", "    ↳ {number} injected: {lines}"),
-    "injected_none": ("    ↳ 注入 0 条", "    ↳ nothing injected"),
+    "injected": ("    ↳ 注入 {number} 行：{lines}", "    ↳ injected ({number}): {lines}"),
+    "injected_none": ("    ↳ 没有注入", "    ↳ nothing injected"),
     "act_said": ("── 一、先说 ──", "── 1. First they say ──"),
     "act_stored": ("── 二、等 Hindsight 存好 ──", "── 2. Hindsight stores it ──"),
     "act_asked": ("── 三、后来问起 ──", "── 3. Later they ask ──"),
