@@ -672,12 +672,14 @@ class RememberTest(MemoryCase):
         self.assertEqual(self.memory.figures.turns, 0)
 
     async def test_what_only_tells_of_forgetting_is_stored(self) -> None:
-        told = ("别忘了明天开会", "我忘了带伞", "你忘了我说过我对花生过敏", "她让我把这件事忘了吧")
-        told += ("don't forget my birthday", "My grandma will forget everything soon")
+        told = [
+            *("别忘了明天开会", "我忘了带伞", "你忘了我说过我对花生过敏", "她让我把这件事忘了吧"),
+            *("don't forget my birthday", "My grandma will forget everything soon"),
+        ]
         for words in told:
             await self.remember(self.message(words))
         stored = [record.lines[0].text.partition("): ")[2] for record in self.turns.records]
-        self.assertEqual(stored, list(told))
+        self.assertEqual(stored, told)
 
     async def test_short_words_mean_something_else_each_time(self) -> None:
         for words in ("是的", "ok, thanks", "[图片]"):
