@@ -55,9 +55,6 @@ CREATE TABLE cutoffs (
     chat TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (chat, person)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS figures (name TEXT PRIMARY KEY, value REAL NOT NULL);
-"""
-_ADDED = (
-    """
 CREATE TABLE batches (
     batch INTEGER PRIMARY KEY AUTOINCREMENT,
     chat TEXT NOT NULL,
@@ -76,8 +73,6 @@ CREATE INDEX batch_messages_by_document ON batch_messages (document_id);
 CREATE TABLE stored_since (chat TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE left_out (chat TEXT NOT NULL, person TEXT NOT NULL, since REAL NOT NULL,
     until REAL NOT NULL, PRIMARY KEY (chat, person, since)) WITHOUT ROWID;
-""",
-    """
 CREATE TABLE said (
     message TEXT NOT NULL, line TEXT NOT NULL, chat TEXT NOT NULL, document_id TEXT NOT NULL,
     at REAL NOT NULL, PRIMARY KEY (message, line)
@@ -87,15 +82,13 @@ CREATE INDEX said_by_time ON said (at);
 CREATE TABLE erased_lines (
     chat TEXT NOT NULL, line TEXT NOT NULL, document_id TEXT NOT NULL, PRIMARY KEY (chat, line)
 ) WITHOUT ROWID;
-DROP VIEW IF EXISTS held_chats;
 CREATE VIEW held_chats AS
     SELECT chat FROM erasures WHERE whole UNION SELECT chat FROM erased_people
     UNION SELECT chat FROM erased_lines;
-""",
-)
-"""What each version after the first has added."""
+"""
 
-VERSION = 1 + len(_ADDED)
+VERSION = 1
+"""Of the tables, as released; those of 0.1.0 have 0."""
 
 _SET_OLD_TABLES_BY = """
 DROP INDEX windows_by_state;
@@ -153,8 +146,7 @@ def prepare(db: sqlite3.Connection) -> None:
     if version == VERSION:
         return
     row = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'windows'").fetchone()
-    first = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
-    change = "".join(_ADDED[version - 1 :] if version else (first, *_ADDED))
+    change = _SET_OLD_TABLES_BY + _SCHEMA + _COPY_OLD_TABLES if row else _SCHEMA
     db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {VERSION}; COMMIT;")
 
 

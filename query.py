@@ -24,7 +24,9 @@ _UNWISH = re.compile(
     r"|(?:^|你|请)(?:忘掉|忘记)我(?!了)"
     r"|(?:别|不要|不用|不许)(?:再)?(?:记(?=这|那|它)|记住|记得|记着|记了|记下|保存)(?!我)"
     r"|(?:删掉|删除|清除)(?:.{0,12})(?:记忆|我说|刚才说)"
-    r"|\bforget (?:that|this|it|what|everything|all|about (?:that|this|it|me|what))\b"
+    r"|\bforget (?:that|this|it|about (?:that|this|it|me|what)|what(?! (?:others?|people)\b))\b"
+    r"|\bforget (?:everything|all)(?=\s*(?:$|[,.!;?])"
+    r"|\s+(?:about|of|i|we|you|that|this|it|what|my|please|now)\b)"
     r"|\b(?:don'?t|do not|never) (?:remember|store|save) (?:that|this|it|what)\b"
     r"|\b(?:delete|erase) (?:that|this|it|what i|your memor|my memor|the memor)",
     re.IGNORECASE,

@@ -24,10 +24,11 @@ from astrbot_plugin_hindsight_memory.hindsight_types import (
     RequestRejectedError,
     RetryLaterError,
 )
-from astrbot_plugin_hindsight_memory.outbox import Erasure, Outbox
+from astrbot_plugin_hindsight_memory.outbox import Outbox
 from astrbot_plugin_hindsight_memory.scope import Scope
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord
+from astrbot_plugin_hindsight_memory.wishes import Erasure
 from fake_bank import BankCase
 from support import (
     WAIT_SECONDS,
@@ -732,6 +733,7 @@ class ExportTest(ArchiveCase):
         self.assertEqual((await self.export())[0], (0, 1))
 
     async def test_only_the_owner_may_read_it_and_nothing_is_overwritten(self) -> None:
+        self.bank.store(self.scope, TEA)
         self.bank.store(self.scope, TEA)
         await self.export()
         path = self.folder / "export.jsonl"

@@ -17,7 +17,7 @@ from astrbot_plugin_hindsight_memory.arguments import (
 
 def numbers(text: str) -> list[str] | None:
     found = targets(text)
-    return found and [f"{one.number}{one.letter}" for one in found]
+    return None if found is None else [f"{one.number}{one.letter}" for one in found]
 
 
 class TargetsTest(unittest.TestCase):

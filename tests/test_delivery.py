@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import sqlite3
@@ -31,8 +32,8 @@ from astrbot_plugin_hindsight_memory.delivery import (
 )
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS, SYNC_SECONDS
 from astrbot_plugin_hindsight_memory.late import late_files
-from astrbot_plugin_hindsight_memory.outbox import DATABASE_FILE, Outbox, OutboxFigures
-from astrbot_plugin_hindsight_memory.outbox_file import VERSION
+from astrbot_plugin_hindsight_memory.outbox import Outbox, OutboxFigures
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE, VERSION
 from astrbot_plugin_hindsight_memory.transcript import TurnRecord
 from astrbot_plugin_hindsight_memory.wishes import Erasure
 from support import Answer, Clock, Disk, FakeServer, LogRecords, deliver_all, reply, turn_of, until
@@ -94,6 +95,14 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
     def no_copies(self) -> None:
         """Not even a file beside the outbox can be written."""
         self.enterContext(mock.patch.object(self.outbox, "copy", side_effect=OSError("full")))
+
+    async def copied(self, number: int) -> None:
+        """So many turns have a file beside the outbox."""
+        await until(lambda: len(self.delivery._intake._copies) == number)
+
+    @staticmethod
+    def refusal(status: int, _: httpx.Request) -> httpx.Response:
+        return reply(status)
 
     async def step(self, seconds: float = 0.0) -> float:
         """Lets what is under way end, then time pass, then everything that is due happen."""
@@ -459,7 +468,7 @@ class AloneTest(DeliveryCase):
         """Nothing is set aside while the account is refused, however long that takes."""
         for status in (401, 402, 403):
             with self.subTest(status):
-                self.server.otherwise = lambda _, status=status: reply(status)
+                self.server.otherwise = functools.partial(self.refusal, status)
                 await self.add("1", "2")
                 await self.long(20 * ACCESS_CAP_SECONDS, pause=ACCESS_CAP_SECONDS)
                 self.assertEqual((await self.figures()).aside, {})
@@ -860,7 +869,7 @@ class DiskTest(DeliveryCase):
         reached, go_on = self.disk.stall()
         for number in range(1, 5):
             await self.add(str(number))
-            await until(lambda number=number: len(self.delivery._intake._copies) == min(number, 2))
+            await self.copied(min(number, 2))
         self.assertTrue(await reached())
         self.clock.is_patient = True
         self.assertEqual(self.delivery.state.lost, 0)

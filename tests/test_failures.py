@@ -116,11 +116,14 @@ class SeenTest(FailuresCase):
         def checks() -> int:
             return len(self.bank.asked("GET", "stats"))
 
+        async def minute() -> None:
+            before = naps
+            gate.release()
+            await until(lambda: naps > before)
+
         async def minutes(number: int) -> None:
             for _ in range(number):
-                before = naps
-                gate.release()
-                await until(lambda before=before: naps > before)
+                await minute()
 
         await until(lambda: naps)
         self.assertEqual(checks(), 1)

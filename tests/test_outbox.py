@@ -15,13 +15,13 @@ import tempfile
 import unittest
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory import outbox_file as outbox_file_module
 from astrbot_plugin_hindsight_memory.outbox import (
-    DATABASE_FILE,
     MAX_WINDOW_CHARS,
     UNREADABLE,
     Outbox,
@@ -29,7 +29,7 @@ from astrbot_plugin_hindsight_memory.outbox import (
     Window,
     outbox_exists,
 )
-from astrbot_plugin_hindsight_memory.outbox_file import VERSION, NewerFileError
+from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE, VERSION, NewerFileError
 from astrbot_plugin_hindsight_memory.transcript import (
     Document,
     Header,
@@ -43,10 +43,6 @@ from support import Disk, turn_of
 AT = "2026-03-04T12:30:05+00:00"
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 DAY = "2026-03-04"
-_SAID = ("said", "erased_lines")
-_BATCHES = ("batches", "batch_documents", "batch_messages", "stored_since", "left_out")
-ADDED_SINCE = {1: (*_BATCHES, *_SAID), 2: _SAID}
-"""Tables that a version does not have."""
 WISH = Erasure(A, ("t1", "t2", "t3", A), "profile")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -63,7 +59,7 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
-        seams = {"connect": disk.connect, "sync": disk.sync} if disk else {}
+        seams: dict[str, Any] = {"connect": disk.connect, "sync": disk.sync} if disk else {}
         outbox = Outbox(self.folder, every_n_turns=every, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
@@ -314,7 +310,7 @@ class ChatTest(OutboxCase):
         before = await self.outbox.windows(A)
         disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
         for change in (
-            self.outbox.edit_chat(WISH, lambda lines: lines[:1], ()),
+            self.outbox.edit_chat(WISH, lambda lines: [lines[0]], ()),
             self.outbox.drop_chat(WISH),
             self.outbox.replace_documents(WISH, without_b, [self.stored()]),
         ):
@@ -615,7 +611,7 @@ class OtherReaderTest(unittest.TestCase):
             str(Path(__file__).with_name("outbox_writer.py")),
             str(self.folder),
         ]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         process = self.enterContext(subprocess.Popen(command, **pipes))
         self.addCleanup(process.kill)
         for number in range(1, 4):
@@ -766,37 +762,33 @@ class VersionTest(OutboxCase):
         self.assertEqual(await self.outbox.erasures(), [expected])
         self.assertEqual(await self.outbox.age(50, limit=100), 3, "their age counts on")
 
-    async def write_version(self, version: int) -> None:
-        """The queue as an earlier version would have it."""
-        await self.add("1")
-        await self.outbox.seal()
-        await self.outbox.aclose()
-        with contextlib.closing(sqlite3.connect(self.folder / DATABASE_FILE)) as db:
-            db.execute("DROP VIEW held_chats")
-            db.execute(
-                "CREATE VIEW held_chats AS SELECT chat FROM erasures WHERE whole"
-                " UNION SELECT chat FROM erased_people"
-            )
-            for table in ADDED_SINCE[version]:
-                db.execute(f"DROP TABLE {table}")
-            db.execute(f"PRAGMA user_version = {version}")
-            db.commit()
-        self.outbox = self.open()
+    async def test_file_of_the_first_version_has_all_tables(self) -> None:
+        def tables() -> list[tuple[str, str, str]]:
+            with contextlib.closing(sqlite3.connect(self.path)) as db:
+                names = "SELECT type, name, tbl_name FROM sqlite_master ORDER BY 1, 2, 3"
+                return db.execute(names).fetchall()
 
-    async def test_file_of_the_version_before_withdrawn_messages(self) -> None:
-        await self.write_version(2)
+        await self.add("1")
+        await self.outbox.aclose()
+        new = tables()
+        self.path.unlink()
+        self.write_0_1_0()
+        self.outbox = self.open()
+        await self.next()
+        await self.outbox.aclose()
+        self.assertEqual(tables(), new)
+
+    async def test_file_of_the_first_version_takes_what_came_since(self) -> None:
+        self.write_0_1_0()
+        self.assertEqual(await self.outbox.import_progress(A), [])
         line = {"0123456789abcdef": "d1"}
         await self.outbox.edit_chat(dataclasses.replace(WISH, lines=line), list, ())
-        (wish,) = await self.outbox.erasures()
+        _, wish = await self.outbox.erasures()
         self.assertEqual(wish.lines, line)
         self.assertEqual(await self.drain(), [], "held until it is gone")
         await self.outbox.end_wish(A, line)
-        self.assertEqual(await self.drain(), ["1"])
-
-    async def test_file_of_the_version_before_imports(self) -> None:
-        await self.write_version(1)
-        self.assertEqual(await self.outbox.import_progress(A), [])
-        self.assertEqual(await self.drain(), ["1"])
+        await self.outbox.seal()
+        self.assertEqual(await self.drain(), ["1", "2", "3", "4", "5"])
 
     async def test_order_of_the_first_version(self) -> None:
         self.write_0_1_0()

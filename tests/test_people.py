@@ -67,7 +67,7 @@ class PeopleTest(unittest.IsolatedAsyncioTestCase):
         self.disk = Disk()
 
     def people(self, hasher: Hasher = HASHER, **changes: Any) -> People:
-        values = {"connect": self.disk.connect, "wait": 10.0} | changes
+        values: dict[str, Any] = {"connect": self.disk.connect, "wait": 10.0} | changes
         people = People(self.folder, hasher, self.log.logger, **values)
         self.addAsyncCleanup(people.aclose)
         return people

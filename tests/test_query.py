@@ -50,6 +50,7 @@ class WishTest(unittest.TestCase):
             "Please forget what I said",
             "don't remember this",
             "can you forget that?",
+            *("forget everything", "Please forget all of that", "forget all about my birthday"),
         ):
             with self.subTest(words):
                 self.assertTrue(asks_to_forget(words))
@@ -62,6 +63,7 @@ class WishTest(unittest.TestCase):
                 "不要忘记我",
                 "别记错了",
             ),
+            *("Forget all your worries, let's have tea", "forget what others say, be yourself"),
             *("don't forget that", "did you forget it", "I forget what it was called", ""),
         ):
             with self.subTest(words):

@@ -6,6 +6,7 @@ import json
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 from bench.dialogue import SORTS, Chat, load
 from bench.evidence import clean, met
@@ -90,10 +91,10 @@ class OwnSetTest(unittest.TestCase):
 class LoadTest(unittest.TestCase):
     def load(self, **limits: int) -> tuple[Chat, ...]:
         turn = {"at": "2026-03-04T12:00:00+08:00", "speaker": "小明", "words": "在吗"}
-        asked = {"at": "2026-03-05T12:00:00+08:00", "needs": [["在吗"]]}
+        asked: dict[str, Any] = {"at": "2026-03-05T12:00:00+08:00", "needs": [["在吗"]]}
         questions = [{**asked, "words": f"第{n}问"} for n in range(10)]
         questions[5] |= {"speaker": "小红", "before": {"words": "冷", "answer": "是的"}}
-        chat = {"name": "a", "kind": "private", "language": "zh", "turns": [turn]}
+        chat: dict[str, Any] = {"name": "a", "kind": "private", "language": "zh", "turns": [turn]}
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "data.json"
             file.write_text(json.dumps({"chats": [{**chat, "questions": questions}] * 3}), "utf-8")

@@ -407,7 +407,15 @@ class EndTest(SharingCase):
         """Nothing is withdrawn, not even a code that waits, until a command does what it says."""
         await self.share()
         code = await self.code()
-        for words in ("wipe", "wipe 12", "forgetme", "forgetme 12", "forgetme 生日", "off 5", "off x"):
+        for words in (
+            "wipe",
+            "wipe 12",
+            "forgetme",
+            "forgetme 12",
+            "forgetme 生日",
+            "off 5",
+            "off x",
+        ):
             await self.say(words, ANN_PRIVATE)
             self.assertIn(SECRET, await self.block(ANN), words)
         elsewhere = group_origin("70002")
