@@ -12,7 +12,6 @@ from .cleaning import as_said
 from .clock import Clock
 from .codes import Codes, confirm, takes_all
 from .command_types import ChatRequest, Command, Free, first_word
-from .delivery import Delivery
 from .erasure import Removed
 from .forgetting import Forgetting, still_to_do
 from .hindsight_types import AccessRefusedError, RetryLaterError
@@ -33,7 +32,6 @@ class Correcting:
     Args:
         memory: The recall and retain flow.
         state: Salt and switches.
-        delivery: Takes what cannot be stored at once.
         lists: Which number means which memory.
         clock: The time.
         bindings: Knows all memories of a chat.
@@ -47,7 +45,6 @@ class Correcting:
         self,
         memory: ChatMemory,
         state: ScopeState,
-        delivery: Delivery,
         lists: NumberedLists,
         clock: Clock,
         bindings: Bindings,
@@ -59,7 +56,6 @@ class Correcting:
     ) -> None:
         self._memory = memory
         self._state = state
-        self._delivery = delivery
         self._lists = lists
         self._bindings = bindings
         self._people = people
@@ -152,10 +148,8 @@ class Correcting:
             return lines
         words = as_said(words, texts)
         await self._forgetting.keep_numbers(request, lines)
-        waiting = await self._delivery.waiting(request.scope.chat)
-        waits = any(line.text == lines[0].text for one in waiting for line in one.lines)
         removed = await request.stored.eraser.correct(request.scope, lines, words)
-        if not (removed.documents or waits or removed.failure):
+        if not (removed.documents or removed.waiting or removed.failure):
             return texts("forget_no_source", number=what)
         self._memory.forget_chat(request.scope)
         said = Line(lines[0].text).saying(words).text
@@ -231,4 +225,4 @@ class Correcting:
     def _forgotten(self, scope: Scope) -> None:
         """Drops what the plugin still holds of a chat in memory."""
         self._memory.forget_chat(scope)
-        self._lists.forget_chat(scope.room)
+        self._lists.forget_chat(scope.chat)

@@ -20,8 +20,8 @@ from typing import Any
 from .clock import Clock
 from .outbox import Edit, Outbox
 from .outbox_file import NewerFileError
-from .transcript import Document, TurnRecord, document_prefix
-from .wishes import Edited, Erasure
+from .transcript import Document, Line, TurnRecord, document_prefix
+from .wishes import Edited, Erasure, number_gone
 
 MAX_UNSAVED_TURNS = 1000
 ADD_SECONDS = 0.15
@@ -211,7 +211,7 @@ class Intake:
         """Edits all of a chat that waits, in memory too; see `Outbox.edit_chat`."""
         async with self._saving:
             kept = list(_edited(self._unsaved, erasure.chat, edit))
-            gone = _lines(self._unsaved) - _lines(kept)
+            gone = number_gone(_lines(self._unsaved), _lines(kept))
             await self._keep(kept)
             await self._outbox.take_in_files()
             edited = await self._outbox.edit_chat(erasure, edit, documents)
@@ -343,8 +343,8 @@ class Intake:
             self._logger.error("lost turns that neither disk nor memory took: %d", self.lost)
 
 
-def _lines(turns: Iterable[TurnRecord]) -> int:
-    return sum(len(turn.lines) for turn in turns)
+def _lines(turns: Iterable[TurnRecord]) -> list[Line]:
+    return [line for turn in turns for line in turn.lines]
 
 
 def _edited(turns: Iterable[TurnRecord], chat: str, edit: Edit) -> Iterator[TurnRecord]:

@@ -71,26 +71,26 @@ class NumberedLists:
             limit: So many characters of each.
         """
         view = self.view(caller, [*memories, *among])
-        before = {} if first == 1 else self._shown.get(caller.key, {})
+        before = {} if first == 1 else self._shown.get(_key(caller), {})
         now = {n: Numbered(memory) for n, memory in enumerate(memories, start=first)}
-        self._shown.put(caller.key, {**before, **now})
+        self._shown.put(_key(caller), {**before, **now})
         return [f"{n}. {view.shown(one.memory, limit)}" for n, one in now.items()]
 
     def add(self, caller: Caller, found: Sequence[Numbered]) -> list[int]:
         """Gives more of what is shown numbers behind the last one."""
-        shown = self._shown.get(caller.key, {})
+        shown = self._shown.get(_key(caller), {})
         first = max(shown, default=0) + 1
         more = dict(enumerate(found, start=first))
-        self._shown.put(caller.key, {**shown, **more})
+        self._shown.put(_key(caller), {**shown, **more})
         return list(more)
 
     def get(self, caller: Caller, number: int) -> Numbered | None:
         """What a number means to somebody; None where it was not shown to them."""
-        return self._shown.get(caller.key, {}).get(number)
+        return self._shown.get(_key(caller), {}).get(number)
 
     def numbers(self, caller: Caller) -> dict[int, Numbered]:
         """All that has numbers for somebody."""
-        return dict(self._shown.get(caller.key, {}))
+        return dict(self._shown.get(_key(caller), {}))
 
     def replace(self, caller: Caller, old: Iterable[SourceLine], new: SourceLine | None) -> None:
         """Notes that lines are gone, or that another stands in their place."""
@@ -104,20 +104,26 @@ class NumberedLists:
 
     def change(self, caller: Caller, number: int, **changes: object) -> None:
         """Notes something about what a number means."""
-        shown = self._shown.get(caller.key, {})
+        shown = self._shown.get(_key(caller), {})
         if number in shown:
             shown[number] = replace(shown[number], **changes)  # type: ignore[arg-type]
 
     def ask(self, caller: Caller, query: str) -> None:
         """Notes what the pages are of that somebody looks at."""
-        self._asked.put(caller.key, query)
+        self._asked.put(_key(caller), query)
 
     def asked(self, caller: Caller) -> str:
         """What somebody looks at the pages of."""
-        return self._asked.get(caller.key, "")
+        return self._asked.get(_key(caller), "")
 
     def forget_chat(self, chat: str) -> None:
-        """Drops the numbers of everybody in a chat."""
+        """Drops the numbers of everybody in a chat's memory, see `Scope.chat`."""
         for table in (self._shown, self._asked):
             for key in [key for key in table if key[0] == chat]:
                 del table[key]
+
+
+def _key(caller: Caller) -> PersonKey:
+    """Somebody in the memory that is seen: another persona's has other numbers."""
+    scope = caller.scope
+    return (scope.chat, caller.speaker.pseudonym) if isinstance(scope, Scope) else caller.key

@@ -50,7 +50,7 @@ from .transcript import (
     in_order,
     new_document_id,
 )
-from .wishes import Edited, Erasure
+from .wishes import Edited, Erasure, number_gone
 
 Edit = Callable[[Sequence[Line]], list[Line]]
 
@@ -460,7 +460,7 @@ class Outbox:
             kept = edit(lines)
             if window and kept == lines:
                 continue
-            removed += len(lines) - len(kept)
+            removed += number_gone(lines, kept)
             sent += [window.document_id] if window and state != "open" else []
             if window and kept:
                 new_id = _rewrite_window(db, row_id, state, window, group_turns(kept))
@@ -494,7 +494,7 @@ class Outbox:
             kept = edit(document.lines)
             if document.document_id in noted or kept == list(document.lines):
                 continue
-            lines += len(document.lines) - len(kept)
+            lines += number_gone(document.lines, kept)
             replaced.append(document.document_id)
             stays = [] if pending.whole else pending.staying(kept)
             new_id = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -85,6 +86,11 @@ class Edited:
     waiting: int = 0
     lines: int = 0
     documents: int = 0
+
+
+def number_gone(lines: Iterable[Line], kept: Iterable[Line]) -> int:
+    """How many lines an edit took out, or put others in the place of."""
+    return (Counter(lines) - Counter(kept)).total()
 
 
 def note(db: sqlite3.Connection, erasure: Erasure, document_ids: Iterable[str] = ()) -> None:

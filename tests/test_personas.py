@@ -159,7 +159,8 @@ class MemoryTest(PersonaCase):
             texts = Texts(language)
             for words in ("list", "recall 茶", "export", "forget 没有"):
                 self.clock.now += 61
-                answer = await self.ask(words, girl, language=language)
+                is_admin = words == "export"
+                answer = await self.ask(words, girl, language=language, is_admin=is_admin)
                 self.assertTrue(answer.startswith(texts("persona", name=CAT_GIRL)), answer)
                 self.assertNotIn("猫，", answer)
             named = texts("persona", name=texts("persona_default"))
@@ -167,14 +168,21 @@ class MemoryTest(PersonaCase):
         self.assertIn("绿茶", await self.ask("list", girl))
         self.assertNotIn("绿茶", await self.ask("list", default))
 
-    async def test_number_of_one_persona_forgets_nothing_of_another(self) -> None:
+    async def test_number_of_one_persona_means_nothing_to_another(self) -> None:
         default, girl = await self.of(""), await self.of(CAT_GIRL)
         self.bank.store(girl, TEA)
-        await self.ask("list", girl)
-        self.assertIn(
-            Texts("zh")("forget_no_number", number=1), await self.ask("forget 1", default)
-        )
-        self.assertEqual(len(self.bank.texts(girl)), 1)
+        await self.ask("list 茶", girl)
+        unknown = Texts("zh")("number_unknown", number=1)
+        for words in ("forget 1", "correct 1 我喜欢喝水", "why 1", "forget 1 all"):
+            self.clock.now += 61
+            self.assertIn(unknown, await self.ask(words, default))
+        self.assertNotIn("绿茶", await self.ask("list 第1页", default))
+        self.assertEqual(self.bank.texts(girl), [TEA])
+        self.bank.store(default, CAT)
+        await self.ask("list", default)
+        await self.ask("forget 1", girl)  # what it meant there
+        await self.send()
+        self.assertEqual((self.bank.texts(girl), self.bank.texts(default)), ([], [CAT]))
 
     async def test_wipe_is_of_one_and_wipe_all_of_every_persona_met(self) -> None:
         default, girl, butler = [await self.of(one) for one in ("", CAT_GIRL, BUTLER)]
@@ -200,14 +208,15 @@ class MemoryTest(PersonaCase):
         scopes = [await self.of(one) for one in ("", CAT_GIRL, BUTLER)]
         for one in scopes:
             self.bank.store(one, TEA, CAT)
-        await self.ask("forgetme", scopes[1])
+        await self.confirmed("forgetme", scope=scopes[1])
         await self.send()
         self.assertEqual([self.bank.texts(one) for one in scopes][1], [CAT])
         self.assertIn("绿茶", self.bank.texts(scopes[0])[0])
-        await self.ask("forgetme all", scopes[1])
+        await self.confirmed("forgetme all", scope=scopes[1])
         await self.send()
         self.assertEqual([self.bank.texts(one) for one in scopes], [[CAT]] * 3)
-        self.assertIn(Texts("zh")("forgetme_usage"), await self.ask("forgetme 茶", scopes[1]))
+        refused = Texts("zh")("forgetme_argument", words="茶")
+        self.assertIn(refused, await self.ask("forgetme 茶", scopes[1]))
 
     async def test_with_the_setting_off_again_everything_of_the_chat_is_erased(self) -> None:
         self.bank.store(await self.of(CAT_GIRL), TEA)

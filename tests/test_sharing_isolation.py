@@ -38,7 +38,8 @@ WORLDS, STEPS = int(os.environ.get("PROPERTY_EXAMPLES", "100")), 100
 ZH = Texts("zh")
 PEOPLE, GROUPS = ("20001", "20002"), ("70001", "70002")
 BOTS = ("bot", "shiny")
-LOOKS = ("recall 密", "list", "list 密", "ask 密", "profile", "export", "status")
+LOOKS = ("recall 密", "list", "list 密", "ask 密", "profile", "export", "status", "status all")
+ADMINS = ("export", "status all")
 SECRET = re.compile(r"密([0-9]+)号")
 
 
@@ -80,7 +81,7 @@ class World:
         self.codes: dict[str, tuple[str, str]] = {}  # person and private room by code
         self.running: list[tuple[Origin, Message, asyncio.Task[Recalled]]] = []
         self.numbers = itertools.count()
-        self.shown = 0
+        self.shown = self.exported = 0
         self.run(self.open())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -97,10 +98,17 @@ class World:
             (3, lambda: self.unshare(place, person)),
             (
                 5,
-                lambda: self.switch(person, pick(("off", "on", "on", "pause 5", "optin", "optin"))),
+                lambda: self.switch(
+                    person, pick(("off", "off 5", "on", "on", "pause 5", "optin", "optin"))
+                ),
             ),
             (2, lambda: self.opt_out(person, pick(("optout", "optout all")), place)),
-            (2, lambda: self.erase(person, pick(("wipe", "forgetme")), place)),
+            (
+                3,
+                lambda: self.erase(
+                    person, pick(("wipe", "forgetme")), place, is_sure=pick((True, True, False))
+                ),
+            ),
             (3, self.time_passes),
             (2, lambda: self.rename(pick(BOTS))),
             (1, self.rebind_bot),
@@ -193,7 +201,10 @@ class World:
         return Speaker("某人", self.parts.state.hasher.pseudonym(scope, person))
 
     def say(self, words: str, place: Origin, *, is_open: bool = True) -> str:
-        """The answer to a command, in which nothing stands that must not."""
+        """The answer to a command, in which nothing stands that must not.
+
+        An admin of the bot types what nobody else may read.
+        """
         self.clock.now += 20.0
         scope = self.parts.bindings.scope(place)
         speaker = self.speaker(scope, place.sender_id) if isinstance(scope, Scope) else Speaker("")
@@ -204,7 +215,7 @@ class World:
             speaker=speaker,
             person_id=place.sender_id,
             is_manager=True,
-            is_admin=False,
+            is_admin=words in ADMINS,
             place=place,
         )
 
@@ -266,13 +277,17 @@ class World:
         elif scope and not place:
             self.end(private=scope.room)
 
-    def erase(self, person: str, words: str, place: str) -> None:
+    def erase(self, person: str, words: str, place: str, *, is_sure: bool) -> None:
+        """Asks for an erasure; what is not confirmed ends nothing."""
         where = place_of(self.bot, place, person)
         scope, answer = self.scope(where), self.say(words, where)
-        covered = {one.chat for one in (scope, scope and scope.own) if one}
-        if words == "wipe" and (found := re.findall(r"wipe ([0-9]{4})", answer)):
-            self.say(f"wipe {found[0]}", where)
-        if scope and not place:
+        found = re.findall(rf"/hindsight {words} ([0-9]{{4}})", answer)
+        assert bool(found) == bool(scope), answer
+        if scope is None or not is_sure:
+            return
+        covered = {one.chat for one in (scope, scope.own) if one}
+        self.say(f"{words} {found[0]}", where)
+        if not place:
             self.end(private=scope.room)
             for secret in self.secrets.values():
                 secret.is_gone = secret.is_gone or secret.chat in covered
@@ -409,6 +424,10 @@ class World:
         before = len(self.bank.requests)
         place = place_of(self.bot, group, person)
         self.say(words, place, is_open=False)
+        for exported in Path(self.folder.name).glob("export-*"):
+            self.check_public(exported.read_text("utf-8"))
+            exported.unlink()
+            self.exported += 1
         private = {scope.tags[2] for one in PEOPLE if (scope := self.private(one))}
         sent = "".join(map(_whole, self.bank.requests[before:]))
         assert not any(tag in sent for tag in private), words
@@ -448,7 +467,7 @@ def _whole(request: Any) -> str:
 class SharingTest(unittest.TestCase):
     def test_no_private_memory_is_read_for_anybody_else(self) -> None:
         self.enterContext(mock.patch("os.fsync"))  # no power cut happens here
-        shown = 0
+        shown = exported = 0
         for seed in range(WORLDS):
             with self.subTest(seed=seed):
                 world = World(seed)
@@ -459,7 +478,9 @@ class SharingTest(unittest.TestCase):
                 finally:
                     world.leave()
                 shown += world.shown
+                exported += world.exported
         self.assertGreater(shown, WORLDS)  # else all that would tell nothing
+        self.assertGreater(exported, WORLDS // 10)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import importlib.metadata
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,13 @@ class Host:
     """
 
     def __init__(self) -> None:
-        """Import AstrBot; that reads its root folder, so it is set before."""
+        """Import AstrBot; that reads its root folder, so it is set before.
+
+        Raises:
+            RuntimeError: Something has imported it already, into the working directory.
+        """
+        if "astrbot.core" in sys.modules and "ASTRBOT_ROOT" not in os.environ:
+            raise RuntimeError("AstrBot was imported without a root folder, make a Host before")
         self.version = tuple(map(int, importlib.metadata.version("astrbot").split(".")[:3]))
         self._root = tempfile.TemporaryDirectory(prefix="host-tests-")
         os.environ["ASTRBOT_ROOT"] = self._root.name

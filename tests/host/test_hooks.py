@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -26,12 +27,13 @@ from astrbot.core.star.star import star_map  # noqa: E402
 from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
 from astrbot_plugin_hindsight_memory import main  # noqa: E402
 from astrbot_plugin_hindsight_memory.handover import POLL_SECONDS  # noqa: E402
+from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
 from astrbot_plugin_hindsight_memory.scope import Skip  # noqa: E402
 from astrbot_plugin_hindsight_memory.texts import Texts  # noqa: E402
 from fake_bank import BankCase  # noqa: E402
 from shapes import Said  # noqa: E402
-from support import until  # noqa: E402
+from support import Clock, until  # noqa: E402
 
 ANN, BEN = Said("30405060708", "小明"), Said("30405060709", "小红")
 ZH = Texts("zh")
@@ -46,6 +48,27 @@ def run_of(*messages: Any) -> Any:
 def answered(text: str = ANSWER) -> Any:
     part = SimpleNamespace(text=text)
     return SimpleNamespace(role="assistant", content=[part], tool_calls=None)
+
+
+class BackgroundClock(Clock):
+    """As late as a test's clock, which nothing in the background moves: who sleeps here sleeps on.
+
+    Args:
+        clock: The test's.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def unix(self) -> float:
+        return self._clock.unix()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
 
 
 class HooksCase(BankCase):
@@ -86,7 +109,8 @@ class HooksCase(BankCase):
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
         outbox = Outbox(self.folder, every_n_turns=1)
-        return assemble(*arguments, **named, client=self.bank.client(), outbox=outbox)
+        named |= {"client": self.bank.client(), "outbox": outbox}
+        return assemble(*arguments, **named | {"clock": BackgroundClock(self.clock)})
 
     async def start(self, **settings: Any) -> Any:
         """An instance as AstrBot has it once it is loaded."""
@@ -275,16 +299,26 @@ class SharingTest(HooksCase):
 
     async def asyncSetUp(self) -> None:
         await super().asyncSetUp()
+        self.clock.sleeper = self.sleep
         self.private = await self.said_in_private("hi")
         line = "小明#3fa2c1 (2026-01-02T03:04:05+08:00): 我的生日是五月八日"
         self.bank.store(self.scope(self.private), line)
+
+    async def sleep(self, seconds: float) -> None:
+        """The background rests: time would run away with it, and codes last ten minutes."""
+        if seconds > POLL_SECONDS:
+            await asyncio.Event().wait()
+        self.clock.now += seconds
+        await asyncio.sleep(0)
 
     async def said_in_private(self, text: str) -> Any:
         return await shapes.onebot("private")(HOST, Said(ANN.sender, ANN.name, ANN.sender, text))
 
     async def in_private(self, words: str) -> str:
         event = await self.said_in_private(words)
-        return "".join([text async for text in self.plugin.answer(event, words)])
+        answer = "".join([text async for text in self.plugin.answer(event, words)])
+        code = re.findall(rf"/hindsight ({words} [0-9]{{4}})\b", answer)
+        return await self.in_private(code[0]) if code and words == "forgetme" else answer
 
     async def share(self) -> None:
         answer = await self.in_private("share")
@@ -315,7 +349,9 @@ class SharingTest(HooksCase):
             event = await self.event()
             await self.begin(event)
             await event.get_extra(main.TURN_EXTRA).recalled()
-            await self.in_private(words)
+            answer = await self.in_private(words)
+            if code := re.search(rf"{words} (\d{{4}})\b", answer):
+                await self.in_private(f"{words} {code[1]}")
             self.assertNotIn("五月八日", await self.request(event), words)
             await self.done(event)
             self.clock.now += 61
@@ -410,6 +446,11 @@ class ReloadTest(HooksCase):
         await self.plugin.terminate()
         return waits
 
+    async def take_in(self) -> None:
+        """What a closed instance has left beside the outbox comes into it."""
+        self.clock.now += LATE_SECONDS
+        await self.current._parts.delivery.step()
+
     async def test_nothing_waits_for_a_model_at_work(self) -> None:
         await self.begun()
         self.assertEqual(await self.waits_of_the_end(), 0)
@@ -441,7 +482,7 @@ class ReloadTest(HooksCase):
                 await go_on.wait()
 
             handling = asyncio.create_task(handle())
-            await until(lambda: self.bank.requests and self.plugin._turns)
+            await until(lambda: any(turn.run for turn in self.plugin._turns))
             await self.plugin.terminate()
             if has_successor:
                 await self.start()
@@ -450,7 +491,7 @@ class ReloadTest(HooksCase):
             await handling
             await asyncio.gather(*self.plugin._tasks)
             self.plugin = await self.start()
-            await self.plugin._parts.delivery.step()
+            await self.take_in()
             with self.subTest(has_successor=has_successor):
                 self.assertIn(ANSWER, "".join(await self.stored()))
                 self.assertEqual(len(self.bank.documents), 1)
@@ -502,7 +543,7 @@ class ReloadTest(HooksCase):
             await call_event_hook(event, EventType.OnAgentBeginEvent, run)
             await call_event_hook(event, EventType.OnAgentDoneEvent, run, response)
         await self.start()
-        await self.current._parts.delivery.step()
+        await self.take_in()
         self.assertIn(ANSWER, "".join(await self.stored()))
         await until(lambda: main.BRIDGE not in star_map)
         bridge = star_handlers_registry.get_handlers_by_module_name(main.BRIDGE)

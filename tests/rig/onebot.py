@@ -477,6 +477,10 @@ class OneBot:
         await self.group(group_id, user_id, content, **how)
         return (await self.reply(timeout, target=("group", group_id))).text
 
+    def rename(self, name: str) -> None:
+        """Give the bot another nickname."""
+        self._introduce(None, self.self_id, name)
+
     def take(self, target: tuple[Kind, int]) -> list[Sent]:
         """Take all that the bot sent to a chat and nobody has taken yet."""
         taken = [sent for sent in self._unread if sent.target == target]

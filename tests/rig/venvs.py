@@ -380,8 +380,11 @@ def reexec_in(name: str, report: Callable[[str], None] = print_line) -> None:
 def run_in(name: str, script: Callable[[], int]) -> int:
     """Run the body of a script in an environment and return its exit code.
 
-    That is 1 if there is no environment, with the reason printed, and 130 after Ctrl-C.
+    That is 1 if there is no environment, with the reason printed, and 130 after Ctrl-C, which the
+    end of the terminal is as well: what is being installed ends with it.
     """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         reexec_in(name)
         return script()

@@ -221,6 +221,7 @@ class Scene(Running):
             ),
             overrides={"admins_id": [str(ADMIN)]},
         )
+        self.bot.onebot.rename(self.words("bot"))
         self._exits.push_async_callback(self.bot.close)
         starts.append(self._timed("AstrBot", self.bot.start))
         await _together(starts)

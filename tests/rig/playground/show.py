@@ -16,6 +16,7 @@ Report = Callable[[str], None]
 LONGEST = 160
 _MEMORY = re.compile(r"^- (.+)$", re.MULTILINE)
 _SAID = re.compile(r"(?:\[\S+\] )?([^#:]+)#[0-9a-f]{6,32}: (.+)")
+_NUMBER = re.compile(r" ?\(?#[0-9a-f]{6,32}\b\)?")
 _CODE = r"forgetme (\d+)"
 
 
@@ -65,12 +66,18 @@ def folded(block: str, words: Words) -> str:
     lines = _MEMORY.findall(block)
     if not lines:
         return words("injected_none")
-    said = (_SAID.fullmatch(part) for line in lines for part in line.split(" / "))
-    spoken = [words("spoken", name=one[1], text=one[2]) for one in said if one]
-    text = " ‖ ".join(dict.fromkeys(spoken)) or " ‖ ".join(lines)
+    parts = dict.fromkeys(_read(part, words) for line in lines for part in line.split(" / "))
+    text = " ‖ ".join(filter(None, parts)) or words("bot")
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
     return words("injected", number=len(lines), lines=text)
+
+
+def _read(part: str, words: Words) -> str:
+    """Return a line of the block as people read it; what the bot itself said is left out."""
+    if said := _SAID.fullmatch(part):
+        return words("spoken", name=said[1], text=said[2])
+    return "" if part.startswith(f"{words('bot')}: ") else _NUMBER.sub("", part)
 
 
 async def perform(show: Show) -> list[str]:
