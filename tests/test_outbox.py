@@ -589,16 +589,17 @@ class FilesTest(OutboxCase):
     async def test_nothing_opens_the_file_again_while_it_is_closed(self) -> None:
         await self.add("1")
         busy = threading.Event()
-        self.addCleanup(busy.set)
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))  # whatever waits there comes late
         waiting = loop.run_in_executor(None, busy.wait)
         closing = asyncio.create_task(self.outbox.aclose())
         await asyncio.sleep(0)
-        with self.assertRaises(sqlite3.ProgrammingError):
-            await self.outbox.add([turn_of()])
-        busy.set()
-        await asyncio.gather(waiting, closing)
+        try:
+            with self.assertRaises(sqlite3.ProgrammingError):
+                await self.outbox.add([turn_of()])
+        finally:
+            busy.set()
+            await asyncio.gather(waiting, closing)
 
 
 class OtherReaderTest(unittest.TestCase):
