@@ -224,7 +224,6 @@ def assemble(
         Correcting(
             memory,
             state,
-            delivery,
             lists,
             clock,
             bindings,

@@ -12,7 +12,6 @@ from .cleaning import as_said
 from .clock import Clock
 from .codes import Codes, confirm, takes_all
 from .command_types import ChatRequest, Command, Free, first_word
-from .delivery import Delivery
 from .erasure import Removed
 from .forgetting import Forgetting, still_to_do
 from .hindsight_types import AccessRefusedError, RetryLaterError
@@ -33,7 +32,6 @@ class Correcting:
     Args:
         memory: The recall and retain flow.
         state: Salt and switches.
-        delivery: Takes what cannot be stored at once.
         lists: Which number means which memory.
         clock: The time.
         bindings: Knows all memories of a chat.
@@ -47,7 +45,6 @@ class Correcting:
         self,
         memory: ChatMemory,
         state: ScopeState,
-        delivery: Delivery,
         lists: NumberedLists,
         clock: Clock,
         bindings: Bindings,
@@ -59,7 +56,6 @@ class Correcting:
     ) -> None:
         self._memory = memory
         self._state = state
-        self._delivery = delivery
         self._lists = lists
         self._bindings = bindings
         self._people = people

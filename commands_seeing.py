@@ -226,7 +226,6 @@ class Seeing:
 
     async def _profile(self, request: ChatRequest) -> str:
         self._memory.hurry(request.scope)
-        self._memory.hurry(request.scope)
         text = await request.stored.archive.profile(request.scope, request.texts)
         view = self._lists.view(request.caller, ())
         lines = [view.names.replaced(line) for line in _plain_lines(text)]

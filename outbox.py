@@ -675,15 +675,17 @@ class Outbox:
         await asyncio.get_running_loop().run_in_executor(self._disk_thread, self._sync, self._path)
 
     async def aclose(self) -> None:
-        """Closes the files and ends the thread; a second call does nothing."""
-        await asyncio.get_running_loop().run_in_executor(None, self._close)
+        """Closes the files and ends the threads; a second call does nothing."""
+        if self._closed:
+            return
+        # At once and in this thread: whatever comes later must not open the file again.
+        self._closed = True
+        self._thread.submit(self._disconnect)
+        await asyncio.get_running_loop().run_in_executor(None, self._end_threads)
 
-    def _close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._thread.submit(self._disconnect)
-            self._thread.shutdown()
-            self._disk_thread.shutdown()
+    def _end_threads(self) -> None:
+        self._thread.shutdown()
+        self._disk_thread.shutdown()
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -727,7 +729,7 @@ class Outbox:
                 with db:
                     wishes.forget_earlier_boots(db, self._now())
                 self._count(db)
-            except sqlite3.Error:
+            except BaseException:
                 db.close()
                 raise
             self._connection = db

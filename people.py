@@ -170,9 +170,13 @@ class People:
 
     async def aclose(self) -> None:
         """Closes the database; a disk that stalls is not waited for."""
-        await self._on_disk(self._close)
-        self._is_closed = True
+        if self._is_closed:
+            return
+        self._is_closed = True  # first of all: nothing may open it again meanwhile
+        job = asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._thread.shutdown(wait=False)
+        await asyncio.wait({job}, timeout=self._wait)
 
     async def _on_disk[Result](self, work: Callable[[], Result]) -> Result | None:
         """What the disk answers; None where it fails, or does not answer in time."""

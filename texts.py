@@ -1347,8 +1347,9 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "发 /hindsight forgetme，已经记下的你的话也会删掉。撤回的消息会一起忘掉。\n"
         "群主和管理员随时可以发 /hindsight listen off 关掉。",
         "From now on I remember what is said in this group even when I am not called.\n"
-        "Stored: what people say, with name and time; of a picture or a voice message only that "
-        "there was one; no commands, no other bots.\n"
+        "Stored: what people say, with name, number and time, after 30 lines or 10 quiet minutes; "
+        "of pictures and voice only that there were any; no commands, other bots or single "
+        "characters.\n"
         "Seen by: members of this group, who may hear it from me, and the bot's admins; nobody "
         "elsewhere.\n"
         "If you do not want that: /hindsight optout, and nothing you say is kept; /hindsight "

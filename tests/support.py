@@ -17,7 +17,9 @@ from typing import Any
 import httpx
 import plugin
 from astrbot_plugin_hindsight_memory import clock
+from astrbot_plugin_hindsight_memory.archive import Archive
 from astrbot_plugin_hindsight_memory.delivery import Delivery
+from astrbot_plugin_hindsight_memory.erasure import Eraser
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import RecalledMemory
 from astrbot_plugin_hindsight_memory.outbox import Outbox
@@ -88,6 +90,16 @@ def delivery_of(outbox: Outbox, client: HindsightClient | None, clock: Clock) ->
         random=lambda: 1.0,
         logger=LogRecords().logger,
     )
+
+
+def archive_of(
+    client: HindsightClient, outbox: Outbox, delivery: Delivery, clock: Clock
+) -> tuple[Archive, Eraser]:
+    """What reads and what erases, as a start wires them."""
+    archive = Archive(
+        client, outbox, delivery, clock=clock, profile_id=lambda scope: f"p{scope.chat[:8]}"
+    )
+    return archive, Eraser(client, archive, outbox, delivery, clock=clock)
 
 
 def message_of(scope: Scope, words: str, **changes: Any) -> Message:

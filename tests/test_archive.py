@@ -11,12 +11,11 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.archive import MAX_SOURCES, Archive, SourceLine
+from astrbot_plugin_hindsight_memory.archive import MAX_SOURCES, SourceLine
 from astrbot_plugin_hindsight_memory.erasure import (
     BACKGROUND_PAUSE_SECONDS,
     WIPE_PAUSE_SECONDS,
     WIPE_SECONDS,
-    Eraser,
     Removed,
 )
 from astrbot_plugin_hindsight_memory.hindsight_types import (
@@ -32,6 +31,7 @@ from astrbot_plugin_hindsight_memory.wishes import Erasure
 from fake_bank import BankCase
 from support import (
     WAIT_SECONDS,
+    archive_of,
     deliver_all,
     delivery_of,
     group_origin,
@@ -70,17 +70,8 @@ class ArchiveCase(BankCase):
         """The parts as they are after a start."""
         self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
         self.delivery = delivery_of(self.outbox, self.client, self.clock)
-        self.archive = Archive(
-            self.client,
-            self.outbox,
-            self.delivery,
-            clock=self.clock,
-            profile_id=lambda scope: f"p{scope.chat[:8]}",
-        )
+        self.archive, self.eraser = archive_of(self.client, self.outbox, self.delivery, self.clock)
         self.clock.sleeper = self.sleep
-        self.eraser = Eraser(
-            self.client, self.archive, self.outbox, self.delivery, clock=self.clock
-        )
 
     async def close(self) -> None:
         await self.delivery.aclose()

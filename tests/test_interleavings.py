@@ -21,8 +21,8 @@ from unittest import mock
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
-from astrbot_plugin_hindsight_memory.archive import Archive, SourceLine
-from astrbot_plugin_hindsight_memory.erasure import BACKGROUND_PAUSE_SECONDS, Eraser
+from astrbot_plugin_hindsight_memory.archive import SourceLine
+from astrbot_plugin_hindsight_memory.erasure import BACKGROUND_PAUSE_SECONDS
 from astrbot_plugin_hindsight_memory.hindsight_types import (
     HindsightError,
     RequestRejectedError,
@@ -42,7 +42,7 @@ from fake_bank import FakeBank
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from support import NOW, Clock, deliver_all, delivery_of, group_origin, reply, scope_of
+from support import NOW, Clock, archive_of, deliver_all, delivery_of, group_origin, reply, scope_of
 
 STANDARD_EXAMPLES = 1000
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", STANDARD_EXAMPLES))
@@ -133,16 +133,7 @@ class Interleavings(RuleBasedStateMachine):
                 now=self.clock.monotonic,
             )
         self.delivery = delivery_of(self.outbox, self.client, self.clock)
-        self.archive = Archive(
-            self.client,
-            self.outbox,
-            self.delivery,
-            clock=self.clock,
-            profile_id=lambda scope: f"p{scope.chat[:8]}",
-        )
-        self.eraser = Eraser(
-            self.client, self.archive, self.outbox, self.delivery, clock=self.clock
-        )
+        self.archive, self.eraser = archive_of(self.client, self.outbox, self.delivery, self.clock)
         await self.delivery.start()
         self.background = asyncio.create_task(self.eraser.run())
 

@@ -663,6 +663,24 @@ class RememberTest(MemoryCase):
         await self.remember(self.message(LONG))
         self.assertEqual([len(record.lines) for record in self.turns.records], [2, 2, 2, 3, 2])
 
+    async def test_wish_to_forget_is_not_stored_and_says_nothing_once_more(self) -> None:
+        for words in ("我对青霉素过敏这件事你忘了吧", "Please forget what I said about my job"):
+            for turn in ([words], ["我喜欢喝茶", words]):
+                said = [self.message(one) for one in turn]
+                await self.memory.remember(said, "好的，我会忘掉", NOW)
+        self.assertEqual(self.turns.records, [])
+        self.assertEqual(self.memory.figures.turns, 0)
+
+    async def test_what_only_tells_of_forgetting_is_stored(self) -> None:
+        told = [
+            *("别忘了明天开会", "我忘了带伞", "你忘了我说过我对花生过敏", "她让我把这件事忘了吧"),
+            *("don't forget my birthday", "My grandma will forget everything soon"),
+        ]
+        for words in told:
+            await self.remember(self.message(words))
+        stored = [record.lines[0].text.partition("): ")[2] for record in self.turns.records]
+        self.assertEqual(stored, told)
+
     async def test_short_words_mean_something_else_each_time(self) -> None:
         for words in ("是的", "ok, thanks", "[图片]"):
             for question in ("喝茶吗？", "喝咖啡吗？"):

@@ -12,8 +12,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -583,6 +585,21 @@ class FilesTest(OutboxCase):
         await outbox.aclose()
         with self.assertRaises(sqlite3.Error):
             await outbox.add([turn_of()])
+
+    async def test_nothing_opens_the_file_again_while_it_is_closed(self) -> None:
+        await self.add("1")
+        busy = threading.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))  # whatever waits there comes late
+        waiting = loop.run_in_executor(None, busy.wait)
+        closing = asyncio.create_task(self.outbox.aclose())
+        await asyncio.sleep(0)
+        try:
+            with self.assertRaises(sqlite3.ProgrammingError):
+                await self.outbox.add([turn_of()])
+        finally:
+            busy.set()
+            await asyncio.gather(waiting, closing)
 
 
 class OtherReaderTest(unittest.TestCase):
