@@ -6,6 +6,7 @@ Runs under the Python of an AstrBot installation, in AstrBot's own classes, with
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import re
@@ -84,6 +85,7 @@ class HooksCase(BankCase):
             "provider_settings": {"wake_prefix": ""},
             "timezone": "UTC",
         }
+        self.message_ids = itertools.count(1)  # one that comes twice is stored once
         self.allowed = True
         self.current: Any = None
         self.context: Any = mock.Mock()
@@ -121,7 +123,7 @@ class HooksCase(BankCase):
         return instance
 
     async def event(self, said: Said = ANN, text: str = "我喜欢喝绿茶，不喜欢咖啡") -> Any:
-        make = shapes.onebot("group")
+        make = shapes.onebot("group", message_id=next(self.message_ids))
         return await make(HOST, Said(said.sender, said.name, said.chat, text))
 
     async def begin(self, event: Any) -> None:
@@ -490,6 +492,7 @@ class ReloadTest(HooksCase):
             go_on.set()
             await handling
             await asyncio.gather(*self.plugin._tasks)
+            await self.current.terminate()
             self.plugin = await self.start()
             await self.take_in()
             with self.subTest(has_successor=has_successor):
