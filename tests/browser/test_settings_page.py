@@ -19,6 +19,7 @@ from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
 from rig.polling import PATIENCE, eventually
 from rig.stack import CHECKOUT, StackTest
+from rig.status import whole_status
 from support import SCHEMA, leaves
 
 sys.path.insert(0, str(CHECKOUT / "tools"))
@@ -33,7 +34,7 @@ EVERY_SETTING: dict[str, Any] = {
     "language": "zh",
     "separate_personas": True,
     "recall.budget": "low",
-    "recall.max_tokens": 512,
+    "recall.max_tokens": 1024,
     "recall.timeout_seconds": 2.5,
     "recall.min_score": 0.05,
     "recall.include_profile": True,
@@ -105,8 +106,7 @@ class SettingsPageTest(StackTest):
         return await web.settings()
 
     async def status(self) -> list[str]:
-        answer = await self.bot.onebot.ask_private(PERSON, "/hindsight status")
-        return answer.split("\n")
+        return (await whole_status(self.bot.onebot)).split("\n")
 
     async def test_what_it_does_is_told_in_both_languages(self) -> None:
         async with Browser() as browser:
@@ -144,7 +144,7 @@ class SettingsPageTest(StackTest):
                 self.assertEqual(saved[name], before[name])
         changed = (
             "改过的设置：enable_group_memory=关闭，language=zh，separate_personas=开启，"
-            "recall.budget=low，recall.max_tokens=512，recall.timeout_seconds=2.5，"
+            "recall.budget=low，recall.max_tokens=1024，recall.timeout_seconds=2.5，"
             "recall.min_score=0.05，recall.include_profile=开启，retain.every_n_turns=3，"
             "retain.idle_seconds=20，retain.daily_chars=50000，privacy.redact_secrets=关闭，"
             "privacy.redact_contacts=开启，privacy.allow_chats=2，privacy.deny_chats=1，"
@@ -172,7 +172,8 @@ class SettingsPageTest(StackTest):
         for locale in locales:
             async with Browser() as browser:
                 shown = await (await self.settings(browser, locale)).dialog.inner_text()
-            for name in [*groups, *leaves()]:
+            shown_ones = [one for one, meta in leaves().items() if not meta.get("invisible")]
+            for name in [*groups, *shown_ones]:
                 for part, text in translation_of(name, locale).items():
                     if part in ("description", "hint"):
                         with self.subTest(locale=locale, name=name, part=part):

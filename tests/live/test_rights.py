@@ -359,9 +359,9 @@ class RightsTest(RightsCase):
         ids = [memories[0]["id"], document["id"], tags[0], "*", "%", "鱼缸"]
         forged = [f"list {one}" for one in ids] + [f"forget {one}" for one in ids]
         forged += [f"recall {one}鱼" for one in ids[:3]]
-        forged += ["list 2", "forget 9", "forget 1 all", "recall 保险箱 鱼缸", "ask 保险箱在哪里"]
+        forged += ["list 2", "forget 9", "recall 保险箱 鱼缸", "ask 保险箱在哪里"]
         forged += ["why", "profile", "stats", "status", "optout", "forgetme", "export", "help"]
-        forged += ["why 1", "why 9", "forget 鱼缸", "forget 2,3", "list 第2页", "more"]
+        forged += ["why 1", "why 9", "forget 鱼缸", "list 第2页", "more"]
         for words in (*forged, "optin"):
             with self.subTest(words):
                 self.assertNotIn("底下", await self.command(thief, words))
