@@ -234,11 +234,11 @@ def changed(
     What was not imported tells since when lines are stored here, also once they are gone.
     """
     found = db.execute(
-        "UPDATE batch_documents SET document_id = ?2 WHERE document_id = ?1", (old_id, new_id)
+        "UPDATE batch_documents SET document_id = ? WHERE document_id = ?", (new_id, old_id)
     ).rowcount
     if found:
         db.execute(
-            "UPDATE batch_messages SET document_id = ?2 WHERE document_id = ?1", (old_id, new_id)
+            "UPDATE batch_messages SET document_id = ? WHERE document_id = ?", (new_id, old_id)
         )
         return
     times = [line.at.timestamp() for line in lines if line.at]

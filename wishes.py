@@ -178,8 +178,8 @@ def end_wish(db: sqlite3.Connection, chat: str, lines: Iterable[str]) -> None:
         "DELETE FROM erased_lines WHERE chat = ? AND line = ?", [(chat, one) for one in lines]
     )
     db.execute(
-        "DELETE FROM erasures WHERE chat = ?1 AND chat NOT IN (SELECT chat FROM held_chats)"
-        " AND NOT EXISTS (SELECT 1 FROM erased_documents WHERE chat = ?1)",
+        "DELETE FROM erasures WHERE chat = ? AND chat NOT IN (SELECT chat FROM held_chats)"
+        " AND chat NOT IN (SELECT chat FROM erased_documents)",
         (chat,),
     )
 
