@@ -391,7 +391,9 @@ class HindsightMemory(Star):
         await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        is_private = _is_private(_turn_of(event))
+        if turn := _turn_of(event):
+            caller = replace(caller, began=turn.message.began)
+        is_private = _is_private(turn)
         return await self._parts.tools.answer(name, caller, text, is_private=is_private)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
