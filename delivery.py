@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from logging import Logger
 
 from .clock import Clock
+from .edits import Edit
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -27,9 +28,10 @@ from .hindsight_types import (
     RetryLaterError,
 )
 from .intake import CLOSE_SECONDS, DISK_ERRORS, Intake
-from .outbox import Edit, Outbox, Window
+from .outbox import Outbox
 from .recent import Recent
 from .transcript import Document, TurnRecord
+from .windows import Window
 from .wishes import Edited, Erasure
 
 CONCURRENCY = 2

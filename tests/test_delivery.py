@@ -1141,7 +1141,7 @@ class PauseTest(DeliveryCase):
         async with self.delivery.held(A):
             self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
-        self.assertEqual(len(await self.outbox.windows(A)), 1)
+        self.assertEqual(len(await self.outbox.windows_of(A)), 1)
         self.assertEqual(self.log.records, [])
 
     async def test_held_by_two_until_both_have_ended(self) -> None:

@@ -36,7 +36,7 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
         return outbox
 
     async def said(self, outbox: Outbox | None = None) -> list[str]:
-        windows = await (outbox or self.outbox).windows(A)
+        windows = await (outbox or self.outbox).windows_of(A)
         return [window.turns[0][0].words for window in windows]
 
     async def test_turns_of_a_closed_outbox_are_windows_of_the_next(self) -> None:

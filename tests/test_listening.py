@@ -15,11 +15,11 @@ import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.events import EventReader, message_id_of, origin_of, said_at
 from astrbot_plugin_hindsight_memory.intake import LISTENED_IDLE_SECONDS
 from astrbot_plugin_hindsight_memory.listening import Heard, Listening, is_noise
-from astrbot_plugin_hindsight_memory.outbox import LISTENED_LINES
 from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, ScopeState
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import Line, Message, in_order, owners
+from astrbot_plugin_hindsight_memory.windows import LISTENED_LINES
 from commands_case import LANGUAGES
 from fake_events import ANN as ANN_ID
 from fake_events import BEN as BEN_ID
@@ -207,7 +207,7 @@ class WindowTest(ListeningCase):
             ["今天去爬山吗", "山有多高", "我查一下", "好像很高", "一千米", "那还好"],
         )
         self.assertEqual(lines[4].answered, lines[1].pseudonym, "it names whom it answers")
-        self.assertEqual(len(await self.outbox.windows(self.scope().chat)), 1)
+        self.assertEqual(len(await self.outbox.windows_of(self.scope().chat)), 1)
 
     async def test_turn_alone_needs_no_name(self) -> None:
         asked = self.event("山有多高")
