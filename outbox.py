@@ -17,7 +17,6 @@ import contextlib
 import functools
 import json
 import sqlite3
-import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -175,9 +174,9 @@ class Outbox:
         folder: Path,
         *,
         every_n_turns: int,
+        now: Callable[[], float],
         connect: Connect = connect,
         sync: Callable[[Path], None] = sync_log,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._path = folder / DATABASE_FILE
