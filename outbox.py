@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
-import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -134,9 +133,9 @@ class Outbox:
         folder: Path,
         *,
         every_n_turns: int,
+        now: Callable[[], float],
         connect: Connect = connect,
         sync: Callable[[Path], None] = sync_log,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._every_n_turns = every_n_turns

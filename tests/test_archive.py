@@ -68,7 +68,9 @@ class ArchiveCase(BankCase):
 
     def open(self) -> None:
         """The parts as they are after a start."""
-        self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
+        self.outbox = Outbox(
+            self.folder, every_n_turns=5, connect=self.disk.connect, now=self.clock
+        )
         self.delivery = delivery_of(self.outbox, self.client, self.clock)
         self.archive, self.eraser = archive_of(self.client, self.outbox, self.delivery, self.clock)
         self.clock.sleeper = self.sleep

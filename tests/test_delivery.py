@@ -63,7 +63,11 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
     def open(self, *, configured: bool = True, daily_chars: int = 0) -> Delivery:
         self.outbox = Outbox(
-            self.folder, every_n_turns=3, connect=self.disk.connect, sync=self.disk.sync
+            self.folder,
+            every_n_turns=3,
+            connect=self.disk.connect,
+            sync=self.disk.sync,
+            now=self.clock,
         )
         return Delivery(
             self.outbox,

@@ -18,7 +18,7 @@ from astrbot_plugin_hindsight_memory.late import (
     write_late,
 )
 from astrbot_plugin_hindsight_memory.outbox import Outbox
-from support import turn_of
+from support import Clock, turn_of
 
 A = "a" * 32
 
@@ -31,7 +31,7 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self) -> Outbox:
-        outbox = Outbox(self.folder, every_n_turns=5)
+        outbox = Outbox(self.folder, every_n_turns=5, now=Clock())
         self.addAsyncCleanup(outbox.aclose)
         return outbox
 

@@ -61,7 +61,7 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
         seams: dict[str, Any] = {"connect": disk.connect, "sync": disk.sync} if disk else {}
-        outbox = Outbox(self.folder, every_n_turns=every, **seams)
+        outbox = Outbox(self.folder, every_n_turns=every, now=lambda: 1000.0, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
         return outbox
@@ -973,7 +973,7 @@ class DiskFailureTest(OutboxCase):
         self.assertEqual(await self.drain(), ["1"])
 
     async def test_folder_that_is_missing(self) -> None:
-        outbox = Outbox(self.folder / "missing", every_n_turns=1)
+        outbox = Outbox(self.folder / "missing", every_n_turns=1, now=lambda: 1000.0)
         self.addAsyncCleanup(outbox.aclose)
         with self.assertRaises(OSError):
             await outbox.add([turn_of()])

@@ -132,7 +132,13 @@ class World:
         """The parts as they are after a start."""
         folder = Path(self.folder.name)
         with mock.patch.object(outbox_thread, "ThreadPoolExecutor", AtOnce):
-            outbox = Outbox(folder, every_n_turns=1, connect=hasty, sync=lambda _: None)
+            outbox = Outbox(
+                folder,
+                every_n_turns=1,
+                connect=hasty,
+                sync=lambda _: None,
+                now=self.clock.monotonic,
+            )
         self.client = self.bank.client(clock=self.clock)
         self.parts = assemble(
             make_settings(commands={"per_minute": 60}, tools={"recall": True, "remember": True}),

@@ -110,7 +110,7 @@ class HooksCase(BankCase):
         star_map.pop(main.BRIDGE, None)
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
-        outbox = Outbox(self.folder, every_n_turns=1)
+        outbox = Outbox(self.folder, every_n_turns=1, now=self.clock.monotonic)
         named |= {"client": self.bank.client(), "outbox": outbox}
         return assemble(*arguments, **named | {"clock": BackgroundClock(self.clock)})
 
