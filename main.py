@@ -43,7 +43,6 @@ from astrbot.core.star.star_handler import EventType, StarHandlerMetadata, star_
 
 from .assembly import assemble
 from .bot_names import BotNames
-from .cleaning import BLOCK_OPEN, strip_block
 from .clock import Clock
 from .command_types import Caller, FileSender
 from .events import (
@@ -70,9 +69,8 @@ from .scope import UNKNOWN_PERSON, Origin, Scope, Skip, is_listed
 from .settings import load_settings
 from .texts import Texts, choose_language, in_both
 from .transcript import PLUGIN, Message, Speaker
-from .turn import Turn, answer_in
+from .turn import TURN_EXTRA, Turn, answer_in, cut_echo, is_private, tool_results, turn_of
 
-TURN_EXTRA = f"{PLUGIN}_turn"
 HEARD_EXTRA = f"{PLUGIN}_heard_at"
 PERSONA_EXTRA = f"{PLUGIN}_persona"
 COMMAND = "hindsight"
@@ -289,7 +287,7 @@ class HindsightMemory(Star):
     @filter.on_agent_begin(priority=HOOK_PRIORITY, desc=in_both("about_begin"))
     async def note_run(self, event: AstrMessageEvent, run_context: Any) -> None:
         """Notes where the answer will stand, for the moment of a reload that has no hooks."""
-        if turn := _turn_of(event):
+        if turn := turn_of(event):
             turn.run = run_context
 
     @filter.custom_filter(WokenInPrivateOrByName)
@@ -346,11 +344,11 @@ class HindsightMemory(Star):
             return
         if event.get_extra(TURN_EXTRA) is None:
             await self._new_turn(event)  # the hooks before fell into a reload
-        turn = _turn_of(event)
+        turn = turn_of(event)
         if turn and not turn.is_over:
             turn.is_over = True
             if resp.role == "assistant":
-                _cut_echo(run_context.messages, resp)
+                cut_echo(run_context.messages, resp)
                 await self.take_answer(event, turn, run_context.messages, resp.completion_text)
 
     @filter.command(COMMAND)
@@ -391,8 +389,8 @@ class HindsightMemory(Star):
         await self._note_persona(event)
         text = await self._clean(event, text)
         caller = self._caller(event, await self._admitted(event))
-        is_private = _is_private(_turn_of(event))
-        return await self._parts.tools.answer(name, caller, text, is_private=is_private)
+        knows_private = is_private(turn_of(event))
+        return await self._parts.tools.answer(name, caller, text, is_private=knows_private)
 
     async def _new_turn(self, event: AstrMessageEvent) -> Turn | None:
         """Decides whether an event has memory, and leaves the result on it."""
@@ -427,7 +425,7 @@ class HindsightMemory(Star):
             turn = await self._new_turn(event)
             if turn:  # without the waiting hook this is a runner that drops our part (Dify, …)
                 self._memory.skip(Skip.FOREIGN_RUNNER, turn.message.scope)
-        elif turn := _turn_of(event):
+        elif turn := turn_of(event):
             await self._note_persona(event)
             admitted = await self._admitted(event)
             if isinstance(admitted, Skip):
@@ -464,20 +462,20 @@ class HindsightMemory(Star):
             first = await self._read_again(event, turn, scope)
         reader = self._reader(event, scope)
         if answer := reader.said(text or ""):
-            told = _tool_results(messages)
+            told = tool_results(messages)
             joined = [m for m in turn.follow_ups if m.raw and m.raw in told]
             joined = [replace(m, speaker=first.speaker) for m in joined]
             # The platform may have told the bot's name only after the question was read.
             first = replace(first, bot=reader.bot_speaker(self._bot_names.name(event)))
-            kept = "" if _is_private(turn) else answer  # else it becomes everybody's
+            kept = "" if is_private(turn) else answer  # else it becomes everybody's
             await self._memory.remember([first, *joined], kept, self._clock.local())
 
     async def _read_again(self, event: AstrMessageEvent, turn: Turn, scope: Scope) -> Message:
         """A turn's message under what is switched, and bound, now."""
         await self._parts.people.meet(scope, ids_of(event))
         first, now = turn.message, self._message(event, scope, turn.message.at)
-        is_private = first.private_to_speaker or now.private_to_speaker
-        return replace(now, began=first.began, private_to_speaker=is_private)
+        theirs_alone = first.private_to_speaker or now.private_to_speaker
+        return replace(now, began=first.began, private_to_speaker=theirs_alone)
 
     async def _with_shared(self, event: AstrMessageEvent, message: Message) -> Message:
         """A message with the private chat that its speaker lets be read here, if any."""
@@ -516,7 +514,7 @@ class HindsightMemory(Star):
 
     async def _read_heard(self, heard: Heard) -> Message | None:
         """Reads what was heard, unless it has become a turn; the others do not suffer by one."""
-        if _turn_of(heard.event):
+        if turn_of(heard.event):
             return None
         try:
             await self._parts.people.meet(heard.scope, ids_of(heard.event))
@@ -885,39 +883,6 @@ def _file_sender(event: AstrMessageEvent) -> FileSender | None:
         return True
 
     return send
-
-
-def _turn_of(event: AstrMessageEvent) -> Turn | None:
-    """The turn that an earlier hook left on the event.
-
-    It is not told by its class: after a reload in the middle of a turn that is another one, and
-    the turn must not be lost for it.
-    """
-    turn = event.get_extra(TURN_EXTRA)
-    return turn if hasattr(turn, "is_asked") else None
-
-
-def _is_private(turn: Turn | None) -> bool:
-    """Whether the model knows something of a private chat; a turn of an older class cannot tell."""
-    return bool(getattr(turn, "is_private", False))
-
-
-def _cut_echo(messages: list[Any], resp: LLMResponse) -> None:
-    """Cuts a memory block that the model repeated out of the reply and of AstrBot's history.
-
-    The history has been appended before the hooks run; text that was streamed has already left.
-    """
-    if BLOCK_OPEN not in (resp.completion_text or ""):
-        return
-    resp.completion_text = strip_block(resp.completion_text)
-    for part in messages[-1].content or () if messages else ():
-        if isinstance(part, TextPart):
-            part.text = strip_block(part.text)
-
-
-def _tool_results(messages: list[Any]) -> str:
-    """The text of a run's tool results, in which AstrBot quotes the follow-ups it took in."""
-    return "\n".join(str(message.content) for message in messages if message.role == "tool")
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -22,6 +22,7 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 import plugin  # noqa: E402, F401
 import shapes  # noqa: E402
 from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.agent.message import AssistantMessageSegment, TextPart  # noqa: E402
 from astrbot.core.pipeline.context_utils import call_event_hook  # noqa: E402
 from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
 from astrbot.core.star.star import star_map  # noqa: E402
@@ -186,6 +187,23 @@ class TurnTest(HooksCase):
             response = LLMResponse(role=role, completion_text="Output stopped.")
             await self.plugin.remember(event, run_of(), response)
         self.assertEqual(await self.stored(), [])
+
+    async def test_what_is_meant_for_the_model_alone_is_cut_out_of_the_reply(self) -> None:
+        for echo in (
+            "<hindsight_memory>\n- 小明爱绿茶\n</hindsight_memory>",
+            "<system_reminder>User ID: 30405060708</system_reminder>",
+            "<system_reminder>User ID: 30405060708</system_reminder><hindsight_memory>小明爱绿茶",
+        ):
+            event = await self.event()
+            await self.begin(event)
+            await self.request(event)
+            said = f"{ANSWER}\n{echo}"
+            response = LLMResponse(role="assistant", completion_text=said)
+            message = AssistantMessageSegment(content=[TextPart(text=said)])
+            await self.plugin.remember(event, run_of(message), response)
+            with self.subTest(echo):
+                self.assertEqual(response.completion_text, ANSWER)
+                self.assertEqual([part.text for part in message.content], [ANSWER])
 
     async def test_event_with_which_astrbot_wakes_itself_is_not_stored(self) -> None:
         await self.done(HOST.cron_event("bot1:GroupMessage:70405060708", "note"))
