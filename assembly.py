@@ -44,6 +44,7 @@ from .settings import Settings
 from .sharing import Sharing
 from .status import Status
 from .texts import Texts
+from .withdrawals import Withdrawals
 from .workers import Work as Job
 from .workers import Workers
 
@@ -68,6 +69,7 @@ class Parts:
         importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
+        withdrawals: Forgets messages that were withdrawn.
         work: Commands and tools under way.
         workers: The work in the background.
     """
@@ -87,6 +89,7 @@ class Parts:
     importer: Importer | None
     commands: Commands
     tools: ModelTools
+    withdrawals: Withdrawals
     work: Work
     workers: Workers
 
@@ -280,6 +283,7 @@ def assemble(
         importer,
         commands,
         tools,
+        Withdrawals(bindings, state, memory, stored.eraser if stored else None),
         work,
         workers,
     )

@@ -112,7 +112,7 @@ class HeardTest(ListeningCase):
                 await self.heard("明天去爬山吗")
         self.assertEqual(error.call_count, 1)
         self.assertTrue(error.call_args.kwargs["exc_info"])
-        with mock.patch.object(self.plugin, "_message", side_effect=ValueError):
+        with mock.patch.object(self.plugin._reception, "message", side_effect=ValueError):
             await self.heard("后天去爬山吗")
             self.assertEqual(await self.text(), "")
         with mock.patch.object(self.plugin, "listens", side_effect=ValueError):
