@@ -197,6 +197,7 @@ def assemble(
             stored.client, stored.archive, stored.eraser, memory.met.values, days, clock
         )
     workers = Workers(clock, logger)
+    people = People(folder, state.hasher, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -207,6 +208,7 @@ def assemble(
         archive=archive,
         failures=failures,
         retention=retention,
+        people=people,
         workers=workers,
         clock=clock,
         host=host,
@@ -214,7 +216,6 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     costs = Costs(client, memory, outbox)
-    people = People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
