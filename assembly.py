@@ -200,6 +200,7 @@ def assemble(
             stored.client, stored.archive, stored.eraser, memory.met.values, days, clock
         )
     workers = Workers(clock, logger)
+    people = People(folder, state.hasher, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -210,6 +211,7 @@ def assemble(
         archive=archive,
         failures=failures,
         retention=retention,
+        people=people,
         workers=workers,
         clock=clock,
         host=host,
@@ -217,7 +219,6 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     costs = Costs(client, memory, outbox)
-    people = People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:

@@ -1406,6 +1406,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "待保存队列的数据库损坏，已改名为 {name} 保留，并新建了一个。",
         "The outbox database was damaged; it is kept as {name}, and a new one was started.",
     ),
+    "status_people": (
+        "people.db 用不了（磁盘已满或只读？），新见到的人暂记在内存里，重启后要等他们再说话才认得"
+        "出，请尽快处理。",
+        "people.db cannot be used (disk full or read-only?). Who is new is known in memory alone "
+        "and must speak again after a restart to be recognised; please mend it soon.",
+    ),
     "status_breaker": (
         "召回暂停中：Hindsight 连续失败，恢复后自动继续。",
         "Recall is paused: Hindsight failed repeatedly; it goes on by itself.",

@@ -9,6 +9,7 @@ import unittest
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.hindsight_bank import RETAIN
@@ -22,6 +23,15 @@ from test_older_hindsight import CAT, PEANUTS, TAGS, WHEN, RecordedTest, item
 SET = frozenset(TAGS)
 NEW_TAGS = (*TAGS[:3], "umo:u2")
 AT = datetime.fromisoformat(WHEN)
+
+
+class Unknown(RecallOptions):
+    """Asks for what no server knows."""
+
+    def body(self) -> dict[str, Any]:
+        body = super().body()
+        floors = {**body.get("min_scores", {}), "unheard_of": 0.5}
+        return {**body, "min_scores": floors, "unheard_of": {"semantic": 0}}
 
 
 class OlderTest(RecordedTest):
@@ -86,6 +96,24 @@ class OlderTest(RecordedTest):
         (fact,) = await self.made_of("d-1")
         self.assertEqual(found["observation"].sources, (fact.memory_id,))
         self.assertEqual(found["observation"].chunk, PEANUTS)
+
+    async def test_what_is_asked_besides_hides_nothing(self) -> None:
+        """A window is a hint, and a key that a server does not know is passed over."""
+        await self.stored(item("d-1", PEANUTS), item("d-2", CAT))
+        plain = await self.recall("花生过敏")
+        day = timedelta(days=1)
+        found = [await self.recall("花生过敏", budget=budget) for budget in ("low", "high")]
+        for options in (
+            RecallOptions(window=(AT - day, AT + day)),
+            RecallOptions(window=(AT + day, AT + 2 * day)),
+            Unknown(),
+            Unknown(window=(AT - day, AT + day), min_semantic=-1.0),
+        ):
+            found.append(await self.recall("花生过敏", options=options))
+        ids = {memory.memory_id for memory in plain}
+        self.assertEqual(len(ids), len(plain))
+        for memories in found:
+            self.assertEqual({memory.memory_id for memory in memories}, ids)
 
     async def test_only_what_is_alike(self) -> None:
         await self.stored(item("d-1", PEANUTS))
