@@ -38,17 +38,34 @@ BLOCK_CLOSE = "</hindsight_memory>"
 _CUT_AT = 200
 """How far back from the bound a text may be cut, so as not to cut a key or an id in two."""
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+_PICTURE = (
+    "[\u2194-\u21aa\u231a-\u23fa\u2600-\u266e\u2670-\u2767\u2794-\u27bf\u2b05-\u2b55"
+    "\U0001f300-\U0001faff]"
+)
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164"
-    "\ufe00-\ufe0f\uffa0\ufffc\U0001d159\U000e0100-\U000e01ef]"
+    "\ufe00-\ufe0e\uffa0\ufffc\U0001d159\U000e0100-\U000e01ef]"
+    rf"|(?<!{_PICTURE})\ufe0f"
 )
-"""Variation selectors, and blanks that Unicode takes for visible."""
+"""Variation selectors, but for the one that gives a sign its color, and blanks that Unicode takes
+for visible."""
+_JOINED = "".join(
+    chr(code)
+    for code in (*range(0x600, 0x780), *range(0x8A0, 0xE00), *range(0x1000, 0x10A0))
+    if unicodedata.category(chr(code))[0] in "LM" and not SYNTAX.get(code)
+)
+"""Letters of the scripts that write words with joiners: Arabic, the Indic ones and Burmese."""
+_JOINER = re.compile(
+    f"(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])"
+    f"|(?:(?<={_PICTURE})|(?<={_PICTURE}\ufe0f))\u200d(?={_PICTURE})"
+)
+"""What is not seen, but part of a word or of a picture."""
 _ENTITY = re.compile(r"&(#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]{1,31});")
 _HALF_ENTITY = re.compile(r"&(?=#|lt|gt|amp)", re.IGNORECASE)
 """What browsers decode without its `;`."""
 _ANGLES = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
 _BLOCK = re.compile(
-    r"\s*<\s*(?P<name>hindsight_memor(?:y|ies)|system[_ -]reminder|quoted[_ ]message"
+    r"(?:(?<!\s)\s++)?<\s*(?P<name>hindsight_memor(?:y|ies)|system[_ -]reminder|quoted[_ ]message"
     r"|image_caption|attachment)(?:\s[^<>]{0,200})?>"
     r".*?(?:<\s*/\s*(?P=name)\s*>|\Z)\s*",
     re.DOTALL | re.IGNORECASE,
@@ -77,8 +94,10 @@ _MENTION = re.compile(
     r'<(?:(?P<sign>@[!&]?|#)|qqbot-at-user\s+id=")(?P<id>[\w-]{1,64})(?:\|[^<>]{0,200})?"?\s*/?>'
 )
 """How Discord, Slack and QQ write people (`<@1>`), roles (`<@&1>`) and channels (`<#1>`)."""
-_BETWEEN_DIGITS = r"[ .,，·・_\-－‐-―]?"
+_BETWEEN_DIGITS = r"[ !-/:-@\[-`{-~·・•‧∙⋅−，、。．…‐-―]{0,3}"
 _NUMBERS = re.compile(rf"-?[0-9](?:{_BETWEEN_DIGITS}[0-9]){{3,}}")
+_ESCAPED_NUMBER = re.compile(r"(?<=%[0-9A-Fa-f]{2})[0-9]{4,}")
+"""A number behind a sign as addresses write it: `%2220002002%22`."""
 _IN_BRACKETS = re.compile("\\s?[(（]\\s?([\U000f0000-\U000ffffd])\\s?[)）]")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:!|=/+-]{3,}")
 """A word, or a run of words and signs as composite ids and addresses are."""
@@ -97,11 +116,13 @@ _HEADS = sorted(
 def _typed_marks() -> re.Pattern[str]:
     """What reads as one of our marks, in either language."""
     heads = [folded(head) for head in (*_HEADS, *WORDING["block_by_assistant"])]
-    square = [re.escape(head.strip("[] ")) for head in heads if head.startswith("[")]
+    whole = [re.escape(h.strip("[] ")) for h in heads if h.startswith("[") and "]" in h]
+    filled = [re.escape(h.strip("[ ")) for h in heads if h.startswith("[") and "]" not in h]
     round_ = [re.escape(h.split(")")[0].strip("(")) for h in heads if h.startswith("(")]
-    square += [r"[^\[\]()]{1,20}(?:已隐藏|removed)", "已隐藏"]
+    whole += [r"[^\[\]()]{1,20}(?:已隐藏|removed)", "已隐藏"]
     return re.compile(
-        rf"\[\s*(?:{'|'.join(square)})(?:\s*\]|[\s:][^\[\]]{{0,200}}\]?|$)"
+        rf"\[\s*(?:{'|'.join(whole)})(?:\s*\]|$)"
+        rf"|\[\s*(?:{'|'.join(filled)})(?:\s*\]|[\s:][^\[\]]{{0,200}}\]?|$)"
         rf"|\(\s*(?:{'|'.join(round_)})\s*\)",
         re.IGNORECASE,
     )
@@ -228,6 +249,9 @@ class _Ids:
         draft.replace(
             _NUMBERS, lambda found, typed: self._in_numbers(found[0], typed, keep), NUMBERS
         )
+        draft.replace(
+            _ESCAPED_NUMBER, lambda found, _: keep(found[0]) if self._label(found[0]) else None
+        )
         self._take_names(draft, kept)
 
     def _label(self, raw: str) -> str:
@@ -276,9 +300,11 @@ class _Ids:
             number += groups[last][0]
             if len(number) > MAX_ID_DIGITS:
                 break
+            if len(number) < MIN_ID_CHARS:
+                continue
             if sign == "-" and self._label(f"-{number}"):
                 found = f"-{number}", last
-            elif len(number) >= MIN_ID_CHARS and self._label(number):
+            elif self._label(number):
                 found = number, last
         return found
 
@@ -309,7 +335,7 @@ def clean_name(name: str, fallback: str) -> str:
     draft = Draft(_legible(name))
     draft.replace(_NAME_SYNTAX, lambda *_: " ", SYNTAX)
     cleaned = draft.done()[:MAX_NAME_CHARS].strip()
-    if cleaned.casefold() in _NO_NAMES or not any(map(_is_visible, cleaned)):
+    if folded(cleaned).casefold() in _NO_NAMES or not any(map(_is_visible, cleaned)):
         return fallback
     return f"“{cleaned.translate(_INNER_QUOTES)}”" if is_order(cleaned) else cleaned
 
@@ -409,7 +435,12 @@ def _visible(text: str) -> str:
     if not text.isascii():
         text = _UNSEEN.sub("", text)
     if not text.isprintable():  # mostly it is plain already
-        text = "".join(c for c in text if c.isspace() or not _is_invisible(c))
+        joiners = {found.start() for found in _JOINER.finditer(text)}
+        text = "".join(
+            c
+            for place, c in enumerate(text)
+            if c.isspace() or place in joiners or not _is_invisible(c)
+        )
     return " ".join(text.split())
 
 

@@ -66,10 +66,10 @@ _LETTERS = {
     "n": "ո",
 }
 _SIGNS = {
-    "#": "⌗♯⋕",
-    ":": "∶ː꞉׃։⁚",
-    "(": "❨⟮⦅⸨",
-    ")": "❩⟯⦆⸩",
+    "#": "⌗♯⋕ⵌ𝍖",
+    ":": "∶ː꞉׃։⁚˸ꓽ⦂᛬⁝᠄܃܄︰",
+    "(": "❨❪⟮⦅⸨﴾",
+    ")": "❩❫⟯⦆⸩﴿",
     "[": "【",
     "]": "】",
     '"': "“”„‟″〝〞〟",
@@ -121,7 +121,10 @@ WORDS: Final[dict[int, str | None]] = dict(_fold())
 """Letters and digits."""
 SYNTAX: Final[dict[int, str | None]] = dict(_fold_signs()) | WORDS
 """Signs too."""
-NUMBERS: Fold = WORDS | dict(zip(map(ord, "〇零一二三四五六七八九"), "00123456789", strict=True))
+_CHINESE_DIGITS = dict(
+    zip("〇零○一幺二三四五六七八九壹贰叁肆伍陆柒捌玖", "0001123456789123456789", strict=True)
+)
+NUMBERS: Fold = WORDS | {ord(character): digit for character, digit in _CHINESE_DIGITS.items()}
 """Letters and digits, and the digits of Chinese."""
 
 

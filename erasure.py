@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,8 +47,16 @@ LATE_ROUNDS = 60
 """The same for ten minutes in the background: a retain that was cancelled while the server's
 model was at it still writes its document when the model answers."""
 
+REST_SECONDS = 3600.0
+"""Between two looks at records that the server would run again and does not let us delete."""
+
 _WORKING = ("pending", "processing")
 _ENDED = ("completed", "failed", "cancelled")
+_FAILED = "failed"
+_ALL = ""
+"""Every document of a chat."""
+_RECORDS = 2
+"""So many records a retain has: its own, and that of the batch around it."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,7 @@ class _Round:
         edited: What was taken out of documents.
         deleted: How many documents were deleted.
         is_unchecked: The server's queue was not seen.
+        is_left: A record stays that the server could run again.
     """
 
     working: int
@@ -103,6 +113,7 @@ class _Round:
     deleted: int
     is_unchecked: bool
     lines: Collection[str] = ()
+    is_left: bool = False
 
     @property
     def is_clean(self) -> bool:
@@ -140,6 +151,8 @@ class Eraser:
         self._wake = asyncio.Event()
         self._quiet_rounds: Counter[str] = Counter()
         self._checked: dict[str, set[str]] = {}
+        self._searched: dict[str, set[str]] = {}
+        self._rests: dict[str, float] = {}
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
         """Takes lines out of what is stored and what waits; the profile goes too, which keeps them.
@@ -264,8 +277,8 @@ class Eraser:
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
         """Puts a wish on disk; the background knows of it even if the caller is cancelled."""
-        self._checked.pop(scope.chat, None)
-        self._quiet_rounds.pop(scope.chat, None)
+        for known in (self._checked, self._quiet_rounds, self._searched, self._rests):
+            known.pop(scope.chat, None)
         try:
             return await write()
         finally:
@@ -274,7 +287,7 @@ class Eraser:
     async def _first_round(self, chat: str, edited: Edited) -> Removed:
         """The round of a command, with what it has done on disk already."""
         try:
-            done = await self._round(chat, is_thorough=True)
+            done = await self._round(chat)
         except HindsightError as error:
             return Removed(
                 edited.lines, edited.documents, edited.waiting, is_done=False, failure=error.reason
@@ -293,7 +306,7 @@ class Eraser:
         deleted, clean, is_unchecked = 0, 0, False
         done = _Round(0, Edited(), 0, is_unchecked=False)
         while clean < CLEAN_ROUNDS and self._clock.monotonic() <= deadline:
-            done = await self._round(chat, is_thorough=True)
+            done = await self._round(chat)
             deleted, is_unchecked = deleted + done.deleted, done.is_unchecked
             clean = clean + 1 if done.is_clean else 0
             await self._clock.sleep(WIPE_PAUSE_SECONDS)
@@ -323,22 +336,31 @@ class Eraser:
 
     async def _continue(self, chat: str) -> None:
         """One round in the background; a server that fails is asked again later."""
+        if self._rests.get(chat, -math.inf) > self._clock.monotonic():
+            return
         async with self._archive.lock(chat):
             # Read again: a command may have completed it, and what came after must stay.
             erasure = await self._erasure(chat)
             if erasure is None:
                 return
-            rounds = self._quiet_rounds[chat]
-            is_last = rounds >= LATE_ROUNDS - 1
-            done = await self._round(chat, is_thorough=erasure.is_held or is_last or not rounds)
+            is_last = self._quiet_rounds[chat] >= LATE_ROUNDS - 1
+            done = await self._round(chat, is_last=is_last)
             if erasure.is_held:
                 await self._is_done(chat, done)
+            elif is_last and done.is_left:  # as long as it is known here, nobody tries it again
+                self._rests[chat] = self._clock.monotonic() + REST_SECONDS
             elif is_last and done.is_clean:
                 self._quiet_rounds.pop(chat, None)
+                self._searched.pop(chat, None)
                 await self._outbox.end_erasure(chat)
 
-    async def _round(self, chat: str, *, is_thorough: bool) -> _Round:
-        """Makes the server agree with what is on disk of a chat."""
+    async def _round(self, chat: str, *, is_last: bool = False) -> _Round:
+        """Makes the server agree with what is on disk of a chat.
+
+        Args:
+            chat: The chat's hash.
+            is_last: Records that were looked for are looked for once more.
+        """
         erasure = await self._erasure(chat)
         if erasure is None:
             return _Round(0, Edited(), 0, is_unchecked=False)
@@ -358,9 +380,9 @@ class Eraser:
             await self._client.delete_document(document_id)
         if gone or erasure.whole or not self._quiet_rounds[chat]:
             await self._client.delete_profile(erasure.profile)
-        if gone or is_thorough:
-            await self._forget_operations(erasure)
-        done = _Round(len(working or ()), edited, len(gone), working is None, lines)
+        busy = {one.document_id for one in working or ()}
+        is_left = await self._forget_records(erasure, gone, busy, is_last=is_last)
+        done = _Round(len(working or ()), edited, len(gone), working is None, lines, is_left)
         self._quiet_rounds[chat] = self._quiet_rounds[chat] + 1 if done.is_clean else 0
         return done
 
@@ -417,12 +439,56 @@ class Eraser:
             await self._client.cancel(operation)
         return await self._erasure(erasure.chat) or erasure
 
-    async def _forget_operations(self, erasure: Erasure) -> None:
-        """Deletes the server's records of what wrote the documents: they hold the whole text."""
-        with contextlib.suppress(AccessRefusedError, RequestRejectedError):
-            for one in await self._operations(_ENDED):
-                if erasure.is_useless(one.document_id):
-                    await self._client.forget_operation(one.operation_id)
+    async def _forget_records(
+        self, erasure: Erasure, gone: Sequence[str], busy: Collection[str], *, is_last: bool
+    ) -> bool:
+        """Deletes the server's records of what wrote the documents: they hold the whole text.
+
+        The list of a large bank is long: those of a document are looked for once, again where
+        something of it was seen since, and all once more at the end.
+
+        Args:
+            erasure: What is to vanish.
+            gone: Documents that were deleted just now.
+            busy: Documents that the server is still working on.
+            is_last: All are looked for.
+
+        Returns:
+            Whether one stays that the server could run again.
+        """
+        searched = self._searched.setdefault(erasure.chat, set())
+        searched.difference_update(gone, busy)
+        every = {*erasure.documents, *([_ALL] if erasure.whole else ())}
+        wanted = {_ALL} if is_last else (every - searched - busy) | {*gone}
+        left: set[str] = set()
+        if wanted:
+            with contextlib.suppress(AccessRefusedError, RequestRejectedError):
+                left = await self._forget_operations(erasure, wanted)
+        if new := left - {*erasure.documents}:
+            await self._outbox.note_documents(erasure.chat, new)
+        searched |= wanted
+        return bool(left)
+
+    async def _forget_operations(self, erasure: Erasure, wanted: Collection[str]) -> set[str]:
+        """Deletes records; returns the documents of those that stay and could be run again."""
+        enough = functools.partial(_has_all, wanted)
+        left: set[str] = set()
+        for status in _ENDED:
+            for one in await self._client.operations(status, enough=enough):
+                is_useless = erasure.is_useless(one.document_id)
+                if is_useless and not await self._is_forgotten(one):
+                    left.add(one.document_id)
+        return left
+
+    async def _is_forgotten(self, operation: Operation) -> bool:
+        """Deletes the record of an operation; False where it stays and could be run again."""
+        try:
+            return (
+                await self._client.forget_operation(operation.operation_id)
+                or operation.status != _FAILED
+            )
+        except (AccessRefusedError, RequestRejectedError):
+            return operation.status != _FAILED
 
     async def _operations(self, statuses: Sequence[str]) -> list[Operation]:
         return [one for status in statuses for one in await self._client.operations(status)]
@@ -439,6 +505,12 @@ class Eraser:
 
 
 _FORBIDDEN = 403
+
+
+def _has_all(documents: Collection[str], found: Sequence[Operation]) -> bool:
+    """Whether these are all records of some documents."""
+    numbers = Counter(one.document_id for one in found)
+    return all(numbers[one] >= _RECORDS for one in documents if one) and _ALL not in documents
 
 
 def _with_changes(changed: Mapping[str, Line | None], lines: Sequence[Line]) -> list[Line]:

@@ -352,7 +352,7 @@ class EventReader:
                 yield self._quote(component)
             elif component.type == "File":
                 name = self._cleaner.clean(component.name or "", within=True)
-                yield self._texts("mark_file", name=name)
+                yield self._texts("mark_file", name=shorten(name, MAX_QUOTE_CHARS))
             elif (key := f"mark_{component.type.value.lower()}") in MARKS:
                 yield self._texts(key)
 

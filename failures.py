@@ -210,8 +210,8 @@ class FailureWatch:
             return replace(done, left=done.left + 1)
         # Under the lock, so that nothing is erased between the look at the wishes and the retry.
         async with self._archive.lock(owned.chat):
-            if await self._is_erased(owned):
-                return done
+            if await self._is_erased(owned) or await self._client.document(operation.document_id):
+                return done  # it is for the eraser, or was stored by a later retain
             if await self._runs_again(operation):
                 return replace(done, again=done.again + 1)
             present = await self._client.operation(operation.operation_id)

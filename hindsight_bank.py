@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -78,7 +78,12 @@ class HindsightBank(HindsightConnection):
         await self._request("PATCH", f"{self._bank}/config", json={"updates": dict(updates)})
 
     async def operations(
-        self, status: str = "", *, kind: str = "", most: int = MAX_OPERATIONS
+        self,
+        status: str = "",
+        *,
+        kind: str = "",
+        most: int = MAX_OPERATIONS,
+        enough: Callable[[Sequence[Operation]], bool] = lambda _: False,
     ) -> list[Operation]:
         """What is in the server's queue or was there, newest first.
 
@@ -86,6 +91,7 @@ class HindsightBank(HindsightConnection):
             status: Only those with this status.
             kind: Only those of this kind, such as `RETAIN`.
             most: About so many at most.
+            enough: Told what was found so far, whether to ask for no more.
         """
         wanted = {"status": status, "type": kind, "limit": PAGE_SIZE}
         query = {name: value for name, value in wanted.items() if value}
@@ -94,7 +100,7 @@ class HindsightBank(HindsightConnection):
             answer = await self._list("operations", {**query, "offset": offset})
             rows = answer.rows("operations")
             found += [one for one in map(read_operation, rows) if one]
-            if len(rows) < PAGE_SIZE:
+            if len(rows) < PAGE_SIZE or enough(found):
                 break
         return found
 

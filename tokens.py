@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 
 _PIECE = re.compile(
-    r"(?P<code>(?=[A-Za-z+/=_-]*\d)[A-Za-z0-9+/=_-]{12,})"
+    r"(?P<code>(?=[A-Za-z+/=_-]{0,64}\d)[A-Za-z0-9+/=_-]{12,})"
     r"|(?P<letters>(?:[A-Z]*[a-z]+|[A-Z]+)(?:'(?:s|t|re|ve|m|ll|d)\b)?)|(?P<digits>\d{1,3})"
     r"|(?P<han>[\u4e00-\u9fff]+)|(?P<blank>[ ]+)|(?P<signs>[!-/:-@\[-`{-~]+)|(?P<other>.)",
     re.DOTALL | re.ASCII,

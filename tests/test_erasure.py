@@ -361,6 +361,22 @@ class ServerTest(ErasureCase):
                 self.assertEqual(self.bank.records, {})
                 self.clock.now += 1.0
 
+    async def test_records_are_looked_for_once_in_a_long_list(self) -> None:
+        await self.say("我喜欢喝绿茶")
+        await self.send()
+        (document,) = self.bank.documents
+        (record,) = self.bank.records.items()
+        others = {
+            f"other-{n}": {"status": "completed", "item": self.item(n) | {"document_id": f"x{n}"}}
+            for n in range(2000)
+        }
+        self.bank.records = {record[0]: record[1], "its batch": {**record[1]}, **others}
+        await self.remove(document, self.bank.documents[document]["original_text"])
+        self.assertEqual(self.bank.records, others)
+        self.assertLess(len(self.bank.asked("GET", "operations")), 10)
+        await self.in_the_end()
+        self.assertLess(len(self.bank.asked("GET", "operations")), 3 * LATE_ROUNDS)
+
     async def test_server_without_such_a_deletion(self) -> None:
         for status in (404, 405):
             await self.say("我喜欢喝绿茶")

@@ -7,7 +7,12 @@ import logging
 from unittest import mock
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.failures import CHECK_SECONDS, FailureWatch
+from astrbot_plugin_hindsight_memory.erasure import (
+    BACKGROUND_PAUSE_SECONDS,
+    LATE_ROUNDS,
+    REST_SECONDS,
+)
+from astrbot_plugin_hindsight_memory.failures import CHECK_SECONDS, MAX_STALE, FailureWatch
 from astrbot_plugin_hindsight_memory.scope import Hasher, Scope
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.transcript import Header, Line, TurnRecord, new_document_id
@@ -40,6 +45,13 @@ class FailuresCase(CommandsCase):
 
     def failures_on_record(self) -> list[str]:
         return [k for k, one in self.bank.records.items() if one["status"] == "failed"]
+
+    async def passes(self, seconds: float) -> None:
+        """Lets the background work for a time."""
+        end = self.clock.now + seconds
+        async with asyncio.timeout(60):
+            while self.clock.now <= end:  # noqa: ASYNC110 - no waiting for time
+                await asyncio.sleep(0)
 
     async def retry(self) -> str:
         return await self.ask("retry", is_admin=True)
@@ -199,6 +211,14 @@ class RetryTest(FailuresCase):
         self.assertEqual(self.bank.documents[document_id]["original_text"], CAT)
         self.assertEqual(self.failures_on_record(), [])
 
+    async def test_nor_where_there_are_many(self) -> None:
+        ids = [await self.failed(TEA) for _ in range(MAX_STALE + 2)]
+        for one in ids:
+            self.bank.store(self.scope(), CAT, document_id=one)
+        self.bank.fail(lambda: reply(403), "/delete")
+        await self.retry()
+        self.assertEqual({*self.bank.texts(self.scope())}, {CAT})
+
     async def test_another_bots_failures_are_left_alone(self) -> None:
         other = scope_of(group_origin(), Hasher(b"x" * 32))
         await self.failed(TEA, scope=other)
@@ -258,6 +278,29 @@ class ErasedTest(FailuresCase):
         await self.retried_by_anybody()
         self.assertEqual(self.bank.texts(self.scope()), [])
         self.assertEqual(self.bank.texts(self.other_scope()), [CAT])
+
+    async def test_key_that_may_not_delete_records(self) -> None:
+        """As long as the server could run one again, it is known here that it must not."""
+        await self.failed(TEA)
+        self.enterContext(mock.patch("secrets.randbelow", lambda _: 7))
+        self.bank.fail(lambda: reply(403), "/delete")
+        await self.ask("wipe")
+        await self.ask("wipe 0007")
+        assert self.eraser
+        background = asyncio.create_task(self.eraser.run())
+        for _ in range(2):
+            await self.passes(2 * LATE_ROUNDS * BACKGROUND_PAUSE_SECONDS)
+            await self.retry()
+            self.assertEqual(self.bank.texts(self.scope()), [])
+        asked = len(self.bank.requests)
+        await self.passes(0.9 * REST_SECONDS)
+        self.assertLess(len(self.bank.requests) - asked, 20, "looked at once an hour")
+        self.bank.heal()
+        while await self.outbox.erasures():  # noqa: ASYNC110 - no waiting for time
+            await asyncio.sleep(0)
+        self.assertEqual(self.failures_on_record(), [])
+        background.cancel()
+        await asyncio.gather(background, return_exceptions=True)
 
     async def test_wish_that_waits_for_the_server(self) -> None:
         await self.failed(TEA)
