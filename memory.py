@@ -223,9 +223,13 @@ class ChatMemory:
     def private_lines(self, report: RecallReport, person: Speaker) -> tuple[RecalledMemory, ...]:
         """What the last recall brought of a private chat, for its person alone."""
         message = report.message
-        if message is None or message.speaker.pseudonym != person.pseudonym:
-            return ()
-        return report.private if self.may_show_private(message) else ()
+        is_theirs = message and message.speaker.pseudonym == person.pseudonym
+        return report.private if is_theirs and self.private_number(report) else ()
+
+    def private_number(self, report: RecallReport) -> int:
+        """How much the last recall brought of a private chat; that is all that others may know."""
+        message = report.message
+        return len(report.private) if message and self.may_show_private(message) else 0
 
     def start_recall(self, message: Message) -> asyncio.Task[Recalled] | None:
         """Begins to recall for a message.

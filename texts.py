@@ -1630,6 +1630,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "另有 {number} 条来自你的私聊：",
         "Another {number} come from your private chat:",
     ),
+    "why_hidden": (
+        "除此之外，那位提问者还用到了自己私聊里的 {number} 条，只有本人能看。",
+        "Besides, whoever asked was given {number} from their own private chat, which only they "
+        "may see.",
+    ),
     "tool_private": (
         "这一轮用到了私聊里的记忆，不能存进本群的记忆。",
         "This turn was given memories of a private chat, so nothing of it is stored here.",
