@@ -86,6 +86,17 @@ def person_id_of(event: Any) -> str:
     return "" if is_anonymous or sender in shared or sender in NO_SENDER else sender
 
 
+def has_own_session(event: Any) -> bool:
+    """Whether a group's member has a session of their own, where AstrBot isolates sessions.
+
+    It then puts the sender into the event's session, and leaves the adapter's on the message.
+    """
+    session, sender = str(event.session_id), str(event.get_sender_id() or "")
+    shared = str(getattr(event.message_obj, "session_id", session))
+    is_group = event.get_message_type().value == "GroupMessage"
+    return is_group and bool(sender) and session != shared and sender in session
+
+
 def is_manager(event: Any) -> bool:
     """Whether the sender may decide for everybody in this chat.
 

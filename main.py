@@ -49,6 +49,7 @@ from .command_types import Caller, FileSender
 from .events import (
     EventReader,
     group_name_of,
+    has_own_session,
     ids_of,
     is_manager,
     locale_of,
@@ -693,6 +694,7 @@ class HindsightMemory(Star):
             place=origin_of(event),
             chat_name=group_name_of(event),
             message=self._message_key(event),
+            has_own_session=has_own_session(event),
         )
 
     async def read_past(

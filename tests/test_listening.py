@@ -454,6 +454,16 @@ class CommandTest(ListeningCase):
         await self.expect("listen on", "listen_groups_only", self.private_scope())
         self.assertFalse(self.state.listens(self.private_scope()))
 
+    async def test_refused_where_each_member_has_a_session(self) -> None:
+        for language in LANGUAGES:
+            told = await self.ask("listen on", language=language, has_own_session=True)
+            self.assertEqual(told, Texts(language)("listen_isolated"))
+            self.assertIn("unique_session", told)
+        self.assertFalse(self.state.listens(self.scope()))
+        self.state.listen(self.scope(), on=True)
+        await self.expect("listen off", "listen_off", has_own_session=True)
+        self.assertFalse(self.state.listens(self.scope()))
+
     async def test_members_may_not(self) -> None:
         await self.expect("listen on", "needs_managers", is_manager=False)
         self.assertFalse(self.state.listens(self.scope()))
