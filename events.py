@@ -49,7 +49,8 @@ _QQ_ROBOTS = (
     range(3_889_000_000, 3_890_000_000),
     range(4_010_000_000, 4_020_000_000),
 )
-"""The numbers that QQ gives to robots."""
+"""The numbers that QQ gives to its own robots, as NapCat and LLBot document the answer to their
+action `get_robot_uin_range`; other people's bots have ordinary numbers."""
 
 
 def origin_of(event: Any) -> Origin:

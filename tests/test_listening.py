@@ -12,9 +12,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.events import EventReader, message_id_of, origin_of, said_at
+from astrbot_plugin_hindsight_memory.events import (
+    EventReader,
+    is_from_bot,
+    message_id_of,
+    origin_of,
+    said_at,
+)
 from astrbot_plugin_hindsight_memory.intake import LISTENED_IDLE_SECONDS
-from astrbot_plugin_hindsight_memory.listening import Heard, Listening, is_noise
+from astrbot_plugin_hindsight_memory.listening import (
+    HEAR_SECONDS,
+    Heard,
+    Listening,
+    is_noise,
+)
 from astrbot_plugin_hindsight_memory.outbox import LISTENED_LINES
 from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, ScopeState
@@ -139,6 +150,23 @@ class WhatIsHeardTest(ListeningCase):
         await self.say("哦", "？？？", "……", "哈哈哈哈", "👍", "")
         await self.say("你叫我吗", "真的")
         self.assertEqual(await self.words(), ["你叫我吗", "真的"])
+
+    def test_numbers_of_qq_robots(self) -> None:
+        """Those that the OneBot implementations document, and their neighbours."""
+        bounds = (
+            (66600000, 66600000),
+            (2854196301, 2854216399),
+            (3328144510, 3328144510),
+            (3889000000, 3889999999),
+            (4010000000, 4019999999),
+        )
+        for first, last in bounds:
+            for number in (first, last):
+                self.assertTrue(is_from_bot(self.event("我是管家", sender_id=str(number))), number)
+            for number in (first - 1, last + 1):
+                self.assertFalse(is_from_bot(self.event("我是人", sender_id=str(number))), number)
+        telegram = self.event("hello", sender_id="66600000", platform="telegram")
+        self.assertFalse(is_from_bot(telegram))
 
     def test_noise(self) -> None:
         for text in ("", "1", "嗯", "嗯嗯嗯", "!!!", "👍👍", "( ´ ▽ ` )", "哈哈！"):
