@@ -139,6 +139,11 @@ def said_at(event: Any, now: datetime) -> datetime:
     return datetime.fromtimestamp(told, now.tzinfo)
 
 
+def came_at(event: Any) -> float:
+    """When AstrBot was told of a message, in Unix seconds; 0 for one of the past."""
+    return float(getattr(event, "created_at", 0.0))
+
+
 def likeness(event: Any, chat: str) -> Hashable:
     """What a message has in common with itself as another account of the bot is told of it.
 
@@ -257,6 +262,7 @@ class EventReader:
             texts=self._texts,
             bot=self._bot,
             private_to_speaker=self._opted_out(self._sender_id),
+            came=came_at(self._event),
         )
 
     def clean(self, text: str) -> str:

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from .clock import Clock
-from .events import is_command, is_from_bot, likeness
+from .events import came_at, is_command, is_from_bot, likeness
 from .memory import ChatMemory
 from .scope import Scope
 from .transcript import Message
@@ -93,8 +93,8 @@ class Listening:
             self._unhear(look)
         if is_called or is_known or not self._is_meant_for_all(event):
             return
-        came = getattr(event, "created_at", 0.0)
-        self._buffer.append(Heard(event, scope, at, self._clock.monotonic(), came, look))
+        now = self._clock.monotonic()
+        self._buffer.append(Heard(event, scope, at, now, came_at(event), look))
         self._wake.set()
 
     async def run(self) -> None:

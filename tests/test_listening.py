@@ -94,7 +94,7 @@ class ListeningCase(ErasureCase):
         assert self.state.hasher
         return self.state.hasher.message(origin_of(event), message_id_of(event))
 
-    async def turn(self, event: FakeEvent, answer: str, seconds: int = 5) -> None:
+    async def turn(self, event: FakeEvent, answer: str, seconds: float = 5) -> None:
         """The bot answers what was said so many seconds later."""
         when = said_at(event, NOW + timedelta(days=1))
         heard = Heard(event, self.scope(), when, self.clock.now, 0.0, None)
@@ -132,6 +132,35 @@ class WhatIsHeardTest(ListeningCase):
             self.hear(event)
         await self.listening.flush()
         self.assertEqual(await self.words(), ["第1句话", "第2句话", "第3句话"])
+
+    async def test_in_the_order_in_which_they_came_over_several_flushes(self) -> None:
+        """The same second; what came first is heard last, behind a line of the second before."""
+        self.hear(self.event("前一秒的话", number=6, created_at=900.0))
+        for n in (3, 5, 1, 4, 2):
+            self.hear(self.event(f"第{n}句话", number=7, created_at=float(n)))
+            await self.listening.flush()
+        expected = ["前一秒的话", *(f"第{n}句话" for n in range(1, 6))]
+        self.assertEqual(await self.words(), expected)
+
+    async def test_turn_of_one_second_stands_where_its_parts_came(self) -> None:
+        def event(hundredth: int, words: str = "", **changes: Any) -> FakeEvent:
+            created = NOW.timestamp() + 7 + hundredth / 100
+            words = words or f"第{hundredth}句话"
+            return self.event(words, number=7, created_at=created, **changes)
+
+        asked = event(30, "山有多高", sender_id=BEN_ID)
+        self.hear(asked, is_called=True)
+        for hundredth in (10, 20, 40, 50):
+            self.hear(event(hundredth))
+        await self.listening.flush()
+        await self.turn(asked, "一千米", seconds=0.6)
+        for hundredth in (70, 45, 65):
+            self.hear(event(hundredth))
+            await self.listening.flush()
+        lines = await self.lines()
+        said = ["第10句话", "第20句话", "山有多高", "第40句话", "第45句话", "第50句话", "一千米"]
+        self.assertEqual([line.words for line in lines], [*said, "第65句话", "第70句话"])
+        self.assertEqual(lines[6].answered, lines[2].pseudonym)
 
     async def test_left_out(self) -> None:
         joined = self.event("")
