@@ -1110,7 +1110,6 @@ class FlushTest(DeliveryCase):
         self.assertEqual(self.said(), ["1"])
         self.assertEqual((await self.figures()).sent, 1)
 
-
     async def test_goes_on_where_a_request_ends_while_it_looks_for_more(self) -> None:
         """The next window of that chat was passed over, as the one before was on its way."""
         self.server.gate.clear()
