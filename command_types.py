@@ -87,6 +87,7 @@ class Caller:
         typed: The whole command as it was typed, ids and all.
         chat_name: What the group is called, where the platform tells.
         message: The keyed hash of the message that it was typed in, see `Message.key`.
+        has_own_session: AstrBot gives each member of this group a session, and so a memory.
     """
 
     scope: Scope | Skip
@@ -102,6 +103,7 @@ class Caller:
     typed: str = field(default="", repr=False)
     chat_name: str = ""
     message: str = ""
+    has_own_session: bool = False
 
     @property
     def key(self) -> PersonKey:

@@ -233,8 +233,9 @@ class Delivery:
             self._intake.seal_all()
             await self._intake.seal()
             while self._client and not self._hold.reason and not self._capped:
+                was_sending = bool(self._sending)  # then more of that chat may wait
                 await self._start_sending()
-                if not self._sending:
+                if not self._sending and not was_sending:
                     return
                 await self.settle()
         except DISK_ERRORS as error:

@@ -19,6 +19,7 @@ from .command_types import Caller, FileSender
 from .events import (
     EventReader,
     group_name_of,
+    has_own_session,
     ids_of,
     is_manager,
     locale_of,
@@ -227,6 +228,7 @@ class Reception:
             place=origin_of(event),
             chat_name=group_name_of(event),
             message=self._message_key(event),
+            has_own_session=has_own_session(event),
         )
 
     def past(self, event: Any, scope: Scope) -> ChatPast:

@@ -163,7 +163,7 @@ def is_full(
     if chars >= MAX_WINDOW_CHARS:
         return True
     if is_listened:
-        return len(_lines_of(db, row_id)) >= LISTENED_LINES
+        return _number_of_lines(db, row_id) >= LISTENED_LINES
     return bool(turns >= every_n_turns)
 
 
@@ -351,31 +351,32 @@ def count_aside(db: sqlite3.Connection) -> dict[str, int]:
 
 def _append(db: sqlite3.Connection, row_id: int, turn: TurnRecord) -> None:
     """Adds a turn to an open window: at its end, or in its place where the chat listens."""
-    before = _lines_of(db, row_id) if turn.is_listened else []
+    last = _last_line(db, row_id) if turn.is_listened else None
     db.execute(
         "UPDATE windows SET turns = turns + 1, chars = chars + ? WHERE id = ?",
         (turn.chars, row_id),
     )
     _insert_turns(db, row_id, [turn.lines])
-    if not before or not _is_before(turn.lines[0], before[-1]):
+    if last is None or not turn.lines[0].is_before(last):
         return
     if window := _in_row(db, row_id):
         lines = in_order(window.document.lines)
         rewrite(db, row_id, "open", window, group_turns(lines))
 
 
-def _is_before(line: Line, other: Line) -> bool:
-    """Whether a line was said before another one, as far as both tell."""
-    return line.at is not None and other.at is not None and line.at < other.at
+def _last_line(db: sqlite3.Connection, row_id: int) -> Line | None:
+    """The last line of a window, if it can be read."""
+    order = "SELECT lines FROM turns WHERE window = ? ORDER BY id DESC LIMIT 1"
+    row = db.execute(order, (row_id,)).fetchone()
+    with contextlib.suppress(ValueError, TypeError, KeyError, IndexError):
+        return _line(json.loads(row[0])[-1])
+    return None
 
 
-def _lines_of(db: sqlite3.Connection, row_id: int) -> list[Line]:
-    """The lines of a window, as far as they can be read."""
-    lines: list[Line] = []
-    for stored in _stored_turns(db, row_id):
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            lines += map(_line, json.loads(stored))
-    return lines
+def _number_of_lines(db: sqlite3.Connection, row_id: int) -> int:
+    """How many lines a window has, as far as they can be read."""
+    count = "SELECT SUM(json_array_length(lines)) FROM turns WHERE window = ? AND json_valid(lines)"
+    return int(db.execute(count, (row_id,)).fetchone()[0] or 0)
 
 
 def _in_row(db: sqlite3.Connection, row_id: int) -> Window | None:
@@ -394,9 +395,11 @@ def _in_row(db: sqlite3.Connection, row_id: int) -> Window | None:
     return window if turns and document_id else None
 
 
-def _line(stored: str | dict[str, str]) -> Line:
+def _line(stored: str | dict[str, Any]) -> Line:
     """A line from its row; v0.1.0 wrote the pseudonym beside the text."""
-    return Line(stored if isinstance(stored, str) else stored["text"])
+    if isinstance(stored, str):
+        return Line(stored)
+    return Line(stored["text"], came=float(stored.get("came", 0.0)))
 
 
 def _stored_turns(db: sqlite3.Connection, row_id: int) -> list[str]:
@@ -411,7 +414,7 @@ def _insert_turns(db: sqlite3.Connection, row_id: int, turns: Iterable[TurnLines
 
 def _stored(lines: TurnLines) -> str:
     """The lines of a turn as they stand in their row."""
-    return _json([line.text for line in lines])
+    return _json([{"text": one.text, "came": one.came} if one.came else one.text for one in lines])
 
 
 def _json(content: Any) -> str:

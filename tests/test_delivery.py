@@ -1114,6 +1114,24 @@ class FlushTest(DeliveryCase):
         self.assertEqual(self.said(), ["1"])
         self.assertEqual((await self.figures()).sent, 1)
 
+    async def test_goes_on_where_a_request_ends_while_it_looks_for_more(self) -> None:
+        """The next window of that chat was passed over, as the one before was on its way."""
+        self.server.gate.clear()
+        await self.add("1", "2")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        look = self.outbox.next_window
+
+        async def slowly(**how: Any) -> Any:
+            found = await look(**how)
+            self.server.gate.set()
+            await self.delivery.settle()
+            return found
+
+        with mock.patch.object(self.outbox, "next_window", slowly):
+            await self.delivery.flush()
+        self.assertEqual(self.said(), ["1", "2"])
+
 
 class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""

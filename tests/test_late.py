@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -51,6 +52,19 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
         assert window
         self.assertEqual(window.header, turn_of(A).header)
         self.assertEqual(late_files(self.folder), [])
+
+    async def test_lines_keep_when_they_came(self) -> None:
+        turn = turn_of(A, "1")
+        lines = tuple(replace(line, came=1.25) for line in turn.lines)
+        path = new_late_path(self.folder)
+        write_late(path, [replace(turn, lines=lines)])
+        (late,) = read_late(path)
+        self.assertEqual({line.came for line in late.turn.lines}, {1.25})
+        rows = json.loads(path.read_text("utf-8"))
+        del rows[0]["came"], rows[0]["messages"]  # as an earlier version wrote it
+        path.write_text(json.dumps(rows), "utf-8")
+        (late,) = read_late(path)
+        self.assertEqual({(line.came, line.message) for line in late.turn.lines}, {(0.0, "")})
 
     async def test_killed_before_the_file_is_deleted(self) -> None:
         await self.outbox.leave([turn_of(A, "1")])
