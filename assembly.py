@@ -44,6 +44,7 @@ from .settings import Settings
 from .sharing import Sharing
 from .status import Status
 from .texts import Texts
+from .withdrawals import Withdrawals
 from .workers import Work as Job
 from .workers import Workers
 
@@ -68,6 +69,7 @@ class Parts:
         importer: Brings chats' pasts into their memories; None without a client and a salt.
         commands: What `/hindsight` answers.
         tools: What the model's tools answer.
+        withdrawals: Forgets messages that were withdrawn.
         work: Commands and tools under way.
         workers: The work in the background.
     """
@@ -87,6 +89,7 @@ class Parts:
     importer: Importer | None
     commands: Commands
     tools: ModelTools
+    withdrawals: Withdrawals
     work: Work
     workers: Workers
 
@@ -197,6 +200,7 @@ def assemble(
             stored.client, stored.archive, stored.eraser, memory.met.values, days, clock
         )
     workers = Workers(clock, logger)
+    people = People(folder, state.hasher, logger)
     status = Status(
         settings=settings,
         state=state,
@@ -207,6 +211,7 @@ def assemble(
         archive=archive,
         failures=failures,
         retention=retention,
+        people=people,
         workers=workers,
         clock=clock,
         host=host,
@@ -214,7 +219,6 @@ def assemble(
     limit = RateLimit[PersonKey](settings.commands.per_minute, clock)
     may_manage = settings.commands.members_may_manage
     costs = Costs(client, memory, outbox)
-    people = People(folder, state.hasher, logger)
     lists, work = NumberedLists(lambda scope: people.roster(scope).names()), Work()
     rebinder = None
     if stored:
@@ -280,6 +284,7 @@ def assemble(
         importer,
         commands,
         tools,
+        Withdrawals(bindings, state, memory, stored.eraser if stored else None),
         work,
         workers,
     )

@@ -89,6 +89,7 @@ class Caller:
         chat_name: What the group is called, where the platform tells.
         message: The keyed hash of the message that it was typed in, see `Message.key`.
         began: When that message came, in monotonic seconds, where a model uses a tool for it.
+        has_own_session: AstrBot gives each member of this group a session, and so a memory.
     """
 
     scope: Scope | Skip
@@ -105,6 +106,7 @@ class Caller:
     chat_name: str = ""
     message: str = ""
     began: float = math.inf
+    has_own_session: bool = False
 
     @property
     def key(self) -> PersonKey:

@@ -37,6 +37,8 @@ class ListeningSwitch:
         texts, scope, word = request.texts, request.scope, request.argument.lower()
         if scope.kind != "group":
             return texts("listen_groups_only")
+        if word in _ON and request.caller.has_own_session:
+            return texts("listen_isolated")  # it would hear whoever typed this, and nobody else
         listens = self._state.listens(scope)
         if word in _ON and listens:
             return texts("listen_is_on")

@@ -166,14 +166,14 @@ class Seeing:
         lines = [texts("why_query", query=_short(report.query))] if report.query else []
         if report.failure:
             return "\n".join([*lines, texts("why_failed", reason=texts(report.failure))])
-        private = self._private_lines(request, report)
+        private, hidden = self._private_lines(request, report), self._hidden_lines(request, report)
         if not report.memories:
-            return "\n".join([*lines, *(private or [texts("why_empty")])])
+            return "\n".join([*lines, *(private or [texts("why_empty")]), *hidden])
         lines.append(texts("why_title", number=len(report.memories)))
         lines += self._lists.lines(request.caller, report.memories)
         if report.left_out:
             lines.append(texts("why_left_out", number=report.left_out))
-        return "\n".join([*lines, *private, texts("why_more", number=1)])
+        return "\n".join([*lines, *private, *hidden, texts("why_more", number=1)])
 
     def _private_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
         """What was read of a private chat; without numbers, since it is forgotten there."""
@@ -182,6 +182,13 @@ class Seeing:
         view = self._lists.view(request.caller, private)
         shown = [f"- {view.shown(memory, BASIS_CHARS)}" for memory in private]
         return [title, *shown] if private else []
+
+    def _hidden_lines(self, request: ChatRequest, report: RecallReport) -> list[str]:
+        """That there was something of another's private chat, for everybody but that one."""
+        number = self._memory.private_number(report)
+        if not number or self._memory.private_lines(report, request.caller.speaker):
+            return []
+        return [request.texts("why_hidden", number=number)]
 
     async def _why_number(self, request: ChatRequest) -> str:
         """One memory of a list, whole, and what it stands on."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from logging import Logger
 
 from .clock import Clock
+from .edits import Edit
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
     AccessRefusedError,
@@ -27,9 +28,10 @@ from .hindsight_types import (
     RetryLaterError,
 )
 from .intake import CLOSE_SECONDS, DISK_ERRORS, Intake
-from .outbox import Edit, Outbox, Window
+from .outbox import Outbox
 from .recent import Recent
 from .transcript import Document, TurnRecord
+from .windows import Window
 from .wishes import Edited, Erasure
 
 CONCURRENCY = 2
@@ -231,8 +233,9 @@ class Delivery:
             self._intake.seal_all()
             await self._intake.seal()
             while self._client and not self._hold.reason and not self._capped:
+                was_sending = bool(self._sending)  # then more of that chat may wait
                 await self._start_sending()
-                if not self._sending:
+                if not self._sending and not was_sending:
                     return
                 await self.settle()
         except DISK_ERRORS as error:

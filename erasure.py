@@ -23,6 +23,7 @@ from .archive import Archive, SourceLine
 from .batches import Phase
 from .clock import Clock
 from .delivery import Delivery
+from .edits import Edit
 from .hindsight_bank import RETAIN
 from .hindsight_client import HindsightClient
 from .hindsight_types import (
@@ -32,7 +33,7 @@ from .hindsight_types import (
     RequestRejectedError,
 )
 from .intake import DISK_ERRORS
-from .outbox import Edit, Outbox
+from .outbox import Outbox
 from .scope import Scope
 from .transcript import Document, Line, keep
 from .wishes import Edited, Erasure

@@ -49,7 +49,8 @@ _QQ_ROBOTS = (
     range(3_889_000_000, 3_890_000_000),
     range(4_010_000_000, 4_020_000_000),
 )
-"""The numbers that QQ gives to robots."""
+"""The numbers that QQ gives to its own robots, as NapCat and LLBot document the answer to their
+action `get_robot_uin_range`; other people's bots have ordinary numbers."""
 
 
 def origin_of(event: Any) -> Origin:
@@ -84,6 +85,17 @@ def person_id_of(event: Any) -> str:
     is_anonymous = is_anonymous or bool(getattr(raw, "webhook_id", None))  # Discord's bridges
     shared = _SHARED_IDS.get(event.get_platform_name(), frozenset())
     return "" if is_anonymous or sender in shared or sender in NO_SENDER else sender
+
+
+def has_own_session(event: Any) -> bool:
+    """Whether a group's member has a session of their own, where AstrBot isolates sessions.
+
+    It then puts the sender into the event's session, and leaves the adapter's on the message.
+    """
+    session, sender = str(event.session_id), str(event.get_sender_id() or "")
+    shared = str(getattr(event.message_obj, "session_id", session))
+    is_group = event.get_message_type().value == "GroupMessage"
+    return is_group and bool(sender) and session != shared and sender in session
 
 
 def is_manager(event: Any) -> bool:
@@ -125,6 +137,11 @@ def said_at(event: Any, now: datetime) -> datetime:
     if not isinstance(told, int | float) or not 0 < told < now.timestamp():
         return now
     return datetime.fromtimestamp(told, now.tzinfo)
+
+
+def came_at(event: Any) -> float:
+    """When AstrBot was told of a message, in Unix seconds; 0 for one of the past."""
+    return float(getattr(event, "created_at", 0.0))
 
 
 def likeness(event: Any, chat: str) -> Hashable:
@@ -245,6 +262,7 @@ class EventReader:
             texts=self._texts,
             bot=self._bot,
             private_to_speaker=self._opted_out(self._sender_id),
+            came=came_at(self._event),
         )
 
     def clean(self, text: str) -> str:

@@ -44,8 +44,6 @@ def read_memory(raw: Any) -> RecalledMemory | None:
         sources=tuple(map(str, as_list(sources))),
         semantic=read_number(scores.get("semantic")),
         reranker=read_number(scores.get("reranker")),
-        occurred_start=read_time(raw.get("occurred_start")),
-        occurred_end=read_time(raw.get("occurred_end")),
         chunk_id=str(raw.get("chunk_id") or ""),
     )
 
@@ -135,8 +133,6 @@ def read_stats(raw: Mapping[str, Any]) -> BankStats:
     return BankStats(
         documents=read_count(raw.get("total_documents")),
         memories=read_count(raw.get("total_nodes")),
-        pending_operations=read_count(raw.get("pending_operations")),
-        failed_operations=read_count(raw.get("failed_operations")),
         pending_consolidation=read_count(raw.get("pending_consolidation")),
         failed_consolidation=read_count(raw.get("failed_consolidation")),
     )

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -209,36 +208,6 @@ class HindsightClient(HindsightBank):
             await self._listed("memories/list", tags, offset, limit, **chosen), tags
         )
 
-    async def memories_between(
-        self, tags: Sequence[str], start: datetime, end: datetime, *, limit: int = PAGE_SIZE
-    ) -> list[RecalledMemory]:
-        """What was said in a time and carries all the tags, newest first.
-
-        Args:
-            tags: Not empty.
-            start: The first moment, aware.
-            end: The first moment after it, aware.
-            limit: At most so many.
-        """
-        answer = await self._listed(
-            "memories/list",
-            tags,
-            0,
-            limit,
-            time_field="mentioned_at",
-            start_date=start.isoformat(timespec="seconds"),
-            end_date=end.isoformat(timespec="seconds"),
-        )
-
-        def said_at(memory: RecalledMemory) -> datetime:
-            return memory.mentioned_at or datetime.min.replace(tzinfo=UTC)
-
-        found: Iterable[RecalledMemory] = _memory_page(answer, tags).memories
-        if answer.ignored & {"time_field", "start_date", "end_date"}:  # up to 0.9: all of them
-            found = [memory async for memory in self._all_memories(tags)]
-        inside = [memory for memory in found if start <= said_at(memory) < end]
-        return sorted(inside, key=said_at, reverse=True)[:limit]
-
     async def memories_by_id(
         self, tags: Sequence[str], memory_ids: Collection[str]
     ) -> list[RecalledMemory]:
@@ -255,16 +224,6 @@ class HindsightClient(HindsightBank):
                 if not missing:
                     break
         return found
-
-    async def memories_of(
-        self, tags: Sequence[str], document_ids: Collection[str]
-    ) -> list[RecalledMemory]:
-        """What was made of these documents, in few requests however many they are.
-
-        Beyond `MAX_LISTED` memories of a chat, the oldest are not looked at.
-        """
-        wanted = set(document_ids)
-        return [m async for m in self._all_memories(tags) if m.document_id in wanted]
 
     async def memory(self, memory_id: str) -> RecalledMemory | None:
         """One memory, or None if there is none of this id; the caller checks its tags."""

@@ -83,8 +83,6 @@ class RecalledMemory:
         sources: Ids of the memories that a conclusion stands on, where the server tells.
         semantic: Cosine of query and memory; None where another way led to it.
         reranker: A cross-encoder's verdict from 0 to 1; None where the server has none.
-        occurred_start: When what it tells of began, aware, or None.
-        occurred_end: When that ended, aware, or None.
         chunk_id: The part of its source that it was made from, or empty.
         chunk: Words of that part, where they were asked for and fitted in; maybe cut at the end.
     """
@@ -100,8 +98,6 @@ class RecalledMemory:
     sources: tuple[str, ...] = ()
     semantic: float | None = None
     reranker: float | None = None
-    occurred_start: datetime | None = None
-    occurred_end: datetime | None = None
     chunk_id: str = ""
     chunk: str = ""
 
@@ -243,16 +239,12 @@ class BankStats:
     Attributes:
         documents: Stored documents.
         memories: Facts and conclusions.
-        pending_operations: What waits in the server's queue.
-        failed_operations: What failed there; each failed retain counts twice.
         pending_consolidation: Facts that wait for being concluded from.
         failed_consolidation: Facts that this failed for.
     """
 
     documents: int = 0
     memories: int = 0
-    pending_operations: int = 0
-    failed_operations: int = 0
     pending_consolidation: int = 0
     failed_consolidation: int = 0
 

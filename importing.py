@@ -34,7 +34,7 @@ from .exchanges import Exchange, exchanges
 from .history import PastEvent, Place
 from .history_sources import Host, Span, read_history
 from .intake import DISK_ERRORS
-from .outbox import MAX_WINDOW_CHARS, Outbox
+from .outbox import Outbox
 from .recent import Recent
 from .scope import Scope, ScopeState
 from .texts import Texts
@@ -49,6 +49,7 @@ from .transcript import (
     document_prefix,
     turn_lines,
 )
+from .windows import MAX_WINDOW_CHARS
 
 MAX_COUNT = 5000
 DEFAULT_DAYS = 31

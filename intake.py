@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from .clock import Clock
-from .outbox import Edit, Outbox
+from .edits import Edit
+from .outbox import Outbox
 from .outbox_file import NewerFileError
 from .transcript import Document, Line, TurnRecord, document_prefix
 from .wishes import Edited, Erasure, number_gone
@@ -231,7 +232,7 @@ class Intake:
         async with self._saving:
             unsaved = [Document("", t.header, t.lines) for t in self._unsaved if t.chat == chat]
             await self._outbox.take_in_files()
-            windows = await self._outbox.windows(chat)
+            windows = await self._outbox.windows_of(chat)
         return [*(window.document for window in windows), *unsaved]
 
     async def aclose(self) -> None:

@@ -59,6 +59,7 @@ def write_late(path: Path, turns: Sequence[TurnRecord], *, in_haste: bool = Fals
             "header": turn.header.to_json(),
             "lines": [line.text for line in turn.lines],
             "messages": [line.message for line in turn.lines],
+            "came": [line.came for line in turn.lines],
             "began": turn.began,
         }
         for turn in turns
@@ -97,8 +98,9 @@ def _written_at(path: Path) -> float:
 
 
 def _late_turn(row: dict[str, Any]) -> LateTurn:
-    messages = row.get("messages") or [""] * len(row["lines"])  # an earlier version's has none
-    lines = tuple(Line(*one) for one in zip(row["lines"], messages, strict=True))
+    number = len(row["lines"])  # an earlier version's has nothing but the lines
+    messages, came = row.get("messages") or [""] * number, row.get("came") or [0.0] * number
+    lines = tuple(Line(*one) for one in zip(row["lines"], messages, came, strict=True))
     header, began = Header.from_json(row["header"]), float(row["began"])
     turn = TurnRecord(row["chat"], header, lines, urgent=True, began=began)
     return LateTurn(row["document_id"], row["operation_id"], turn)

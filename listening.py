@@ -1,7 +1,7 @@
 """What is said in a group that listens, without calling the bot.
 
-Whoever hands a message over waits for nothing: it is put in a buffer, and once a second all that is
-there is read and put on disk in one go. So a kill takes the last second, no more.
+Whoever hands a message over waits for nothing: it is put in a buffer, and twice a second all that
+is there is read and put on disk in one go. So a kill takes the last second, no more.
 
 Two accounts of the bot in one group are told of each message once each; what one has heard, the
 other has not. A message that calls either of them becomes a turn, and is not heard.
@@ -17,12 +17,13 @@ from datetime import datetime
 from typing import Any
 
 from .clock import Clock
-from .events import is_command, is_from_bot, likeness
+from .events import came_at, is_command, is_from_bot, likeness
 from .memory import ChatMemory
 from .scope import Scope
 from .transcript import Message
 
-HEAR_SECONDS = 1.0
+HEAR_SECONDS = 0.5
+"""The rest of the second is for reading and writing, on a machine that is busy."""
 MAX_BUFFERED = 5000
 """Of more, which a second does not bring, the oldest are given up."""
 LIKENESS_SECONDS = 120.0
@@ -93,8 +94,8 @@ class Listening:
             self._unhear(look)
         if is_called or is_known or not self._is_meant_for_all(event):
             return
-        came = getattr(event, "created_at", 0.0)
-        self._buffer.append(Heard(event, scope, at, self._clock.monotonic(), came, look))
+        now = self._clock.monotonic()
+        self._buffer.append(Heard(event, scope, at, now, came_at(event), look))
         self._wake.set()
 
     async def run(self) -> None:

@@ -223,9 +223,13 @@ class ChatMemory:
     def private_lines(self, report: RecallReport, person: Speaker) -> tuple[RecalledMemory, ...]:
         """What the last recall brought of a private chat, for its person alone."""
         message = report.message
-        if message is None or message.speaker.pseudonym != person.pseudonym:
-            return ()
-        return report.private if self.may_show_private(message) else ()
+        is_theirs = message and message.speaker.pseudonym == person.pseudonym
+        return report.private if is_theirs and self.private_number(report) else ()
+
+    def private_number(self, report: RecallReport) -> int:
+        """How much the last recall brought of a private chat; that is all that others may know."""
+        message = report.message
+        return len(report.private) if message and self.may_show_private(message) else 0
 
     def start_recall(self, message: Message) -> asyncio.Task[Recalled] | None:
         """Begins to recall for a message.
@@ -262,10 +266,10 @@ class ChatMemory:
         if reason:
             self._log_skip(first.scope, f"not stored, {reason}")
             return
-        said = [Utterance(one.speaker, one.at, one.stored, one.key) for one in turn]
-        if self._settings.retain.bot_answers:
-            said.append(Utterance(first.bot, answered_at, answer))
-        said = [one for one in said if one.text]
+        is_listened = self._state.listens(first.scope)
+        said = self._utterances(turn, answer, answered_at)
+        if not is_listened:  # its turns stand one behind the other
+            said = [replace(one, came=0.0) for one in said]
         if not said:
             return
         self.met[first.scope.chat] = first.scope
@@ -277,11 +281,21 @@ class ChatMemory:
             turn_lines(said, first.speaker),
             urgent=any(asks_to_remember(message.words) for message in turn),
             began=first.began,
-            is_listened=self._state.listens(first.scope),
+            is_listened=is_listened,
         )
         await self._delivery.add(record)
         if is_wanted and not self.is_outdated(first):
             self._lately.say(first.scope, said, self._clock.monotonic())
+
+    def _utterances(
+        self, turn: Sequence[Message], answer: str, answered_at: datetime
+    ) -> list[Utterance]:
+        """What is stored of a turn, with the answer where answers are stored."""
+        said = [Utterance(one.speaker, one.at, one.stored, one.key, one.came) for one in turn]
+        if self._settings.retain.bot_answers:
+            came = answered_at.timestamp()
+            said.append(Utterance(turn[0].bot, answered_at, answer, came=came))
+        return [one for one in said if one.text]
 
     async def hear(self, said: Sequence[Message]) -> None:
         """Puts on disk what was said in groups that listen, without calling the bot.
@@ -291,7 +305,7 @@ class ChatMemory:
         heard = [one for one in said if self._may_hear(one)]
         records: list[TurnRecord] = []
         for one in heard:
-            line = Utterance(one.speaker, one.at, one.stored, one.key)
+            line = Utterance(one.speaker, one.at, one.stored, one.key, one.came)
             header = Header.of(one.scope, one.texts, one.at, one.bot)
             record = TurnRecord(
                 one.scope.chat,

@@ -19,9 +19,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from functools import cached_property
 
 from .cleaning import BLOCK_CLOSE, BLOCK_OPEN, neutralise, recalled, shorten
 from .hindsight_types import RecalledMemory
+from .ranking import MIN_REPEATED, plain
 from .texts import Texts
 from .tokens import estimate_tokens, fit
 from .transcript import Line, Speaker, said_at
@@ -42,6 +44,8 @@ MAX_MISSES = 10
 _LABEL = re.compile(r"[^\s#]+#[0-9a-f]{6,32}")
 _PSEUDONYM = re.compile(r"#[0-9a-f]{6,32}")
 _LINE_BREAK = 1.0
+_BETWEEN = " / "
+"""What stands between the lines of a memory."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,84 @@ class Block:
 
 
 @dataclass(frozen=True)
+class _Said:
+    """What one speaker says within a memory, as it may be shown.
+
+    Attributes:
+        who: The pseudonym, the bot's name, or empty where nothing tells.
+        label: What stands before the words, or empty.
+        words: The words.
+        at: When, or None.
+    """
+
+    who: str
+    label: str
+    words: str
+    at: datetime | None
+
+    @property
+    def text(self) -> str:
+        """As it stands in the block."""
+        return f"{self.label}: {self.words}" if self.label else self.words
+
+    @cached_property
+    def plain(self) -> str:
+        """Its words by letters and digits alone."""
+        return plain(self.words)
+
+    def is_in(self, other: _Said) -> bool:
+        """Whether a speaker who is known says all of it in the other."""
+        if not self.who or self.who != other.who:
+            return False
+        is_long = len(self.plain) >= MIN_REPEATED
+        return self.plain in other.plain if is_long else self.plain == other.plain
+
+
+@dataclass(frozen=True)
 class _Entry:
-    """A memory with the line that shows it, and the local day that it stands under."""
+    """A memory with the line that shows it.
+
+    Attributes:
+        memory: The memory.
+        line: What stands in the block.
+        day: The local day that it stands under.
+        moment: For the order of time.
+        said: Who says what in it.
+        begin: Where that begins in the line.
+    """
 
     memory: RecalledMemory
     line: str
     day: str
     moment: float
+    said: tuple[_Said, ...]
+    begin: int = 0
+
+    @cached_property
+    def cost(self) -> float:
+        """What its line costs."""
+        return estimate_tokens(self.line) + _LINE_BREAK
+
+    @cached_property
+    def head(self) -> float:
+        """What the head of its day costs."""
+        return estimate_tokens(self.day) + _LINE_BREAK if self.day else 0.0
+
+    @cached_property
+    def shown(self) -> list[_Said]:
+        """Who says what in it, as far as the line goes."""
+        found: list[_Said] = []
+        room = len(self.line.removesuffix("…")) - self.begin
+        for one in self.said:
+            words = one.words[: max(room - len(one.text) + len(one.words), 0)]
+            found += [replace(one, words=words)] if words else []
+            room -= len(one.text) + len(_BETWEEN)
+        return found
+
+    def is_in(self, entries: Iterable[_Entry]) -> bool:
+        """Whether others say all of it on the same day; on another it is something else."""
+        others = [one for entry in entries if entry.day == self.day for one in entry.shown]
+        return all(any(said.is_in(one) for one in others) for said in self.shown)
 
 
 def build_block(
@@ -146,23 +221,44 @@ def _pack(
     A mark (the key of one) stands before each, where there is one.
     """
     entries: list[_Entry] = []
-    days, shown = {""}, {""}
     left_out = misses = 0
     for number, memory in enumerate(memories):
         if misses == MAX_MISSES:
             return entries, left_out + len(memories) - number
-        entry = _entry(memory, texts, timezone, mark)
-        head = 0.0 if entry.day in days else estimate_tokens(entry.day) + _LINE_BREAK
-        line = _fitting(entry.line, room - head - _LINE_BREAK) if entry.line else ""
-        if entry.line and not line:
-            left_out, misses = left_out + 1, misses + 1
-        elif line not in shown:
-            misses = 0
-            shown.add(line)
-            room -= head + estimate_tokens(line) + _LINE_BREAK
-            days.add(entry.day)
-            entries.append(replace(entry, line=line))
+        entry = _entry(memory, texts, timezone, mark, entries)
+        if entry is None:
+            continue
+        fitted = _with(entry, entries, room)
+        misses = 0 if fitted else misses + 1
+        left_out += not fitted
+        entries = fitted or entries
     return entries, left_out
+
+
+def _with(entry: _Entry, entries: list[_Entry], room: float) -> list[_Entry]:
+    """The entries with one more, in the place of those that it says all of; none if it has no room.
+
+    One that has to be cut replaces nothing.
+    """
+    others = [one for one in entries if not one.is_in([entry])]
+    line = _fitting(entry.line, room - _spent(others, entry))
+    if line == entry.line:
+        return [*others, entry]
+    if len(others) < len(entries):
+        line = _fitting(entry.line, room - _spent(entries, entry))
+    return [*entries, replace(entry, line=line)] if line else []
+
+
+def _spent(entries: Iterable[_Entry], following: _Entry) -> float:
+    """What these entries cost, and the next one without its line."""
+    heads: dict[str, float] = {}
+    cost = _LINE_BREAK
+    for entry in entries:
+        cost += entry.cost
+        heads[entry.day] = entry.head
+    if following.day not in heads:
+        heads[following.day] = following.head
+    return cost + sum(heads.values())
 
 
 def _fitting(line: str, room: float) -> str:
@@ -172,10 +268,28 @@ def _fitting(line: str, room: float) -> str:
     return fit(line, room) if room >= MIN_CUT_TOKENS else ""
 
 
-def _entry(memory: RecalledMemory, texts: Texts, timezone: tzinfo | None, mark: str) -> _Entry:
-    text, at = memory_text(memory, texts), said_at(memory)
-    text = texts(mark, text=text) if mark and text else text
-    return _Entry(memory, f"- {text}" if text else "", _local_day(at, timezone), _moment(at))
+def _entry(
+    memory: RecalledMemory,
+    texts: Texts,
+    timezone: tzinfo | None,
+    mark: str,
+    entries: Sequence[_Entry],
+) -> _Entry | None:
+    """A memory without what the entries say already; None where nothing is left of it."""
+    new: list[_Said] = []
+    for said in _said(memory, texts):
+        line = shorten(said.text, MAX_MEMORY_CHARS)
+        alone = _Entry(memory, line, _local_day(said.at, timezone), 0.0, (said,))
+        if not alone.is_in(entries):
+            new.append(said)
+    if not new:
+        return None
+    text, at = _joined(memory, new, texts), new[0].at
+    line = f"- {texts(mark, text=text) if mark else text}"
+    if any(line == entry.line for entry in entries):
+        return None
+    begin = max(line.find(new[0].text[:MIN_REPEATED]), 0)
+    return _Entry(memory, line, _local_day(at, timezone), _moment(at), tuple(new), begin)
 
 
 def _in_time(entries: Iterable[_Entry]) -> Iterable[str]:
@@ -190,22 +304,30 @@ def _in_time(entries: Iterable[_Entry]) -> Iterable[str]:
 
 def memory_text(memory: RecalledMemory, texts: Texts) -> str:
     """A memory as it may be shown: harmless, short, and with its speaker where that matters."""
-    who = memory.speakers[0] if len(memory.speakers) == 1 else ""
-    known = who if _PSEUDONYM.fullmatch(who) else ""
-    lines = [Line(one) for one in memory.text.splitlines() if one.strip()]
-    said = " / ".join(filter(None, (_said(line, texts, known) for line in lines)))
-    text = shorten(said, MAX_MEMORY_CHARS)
+    return _joined(memory, _said(memory, texts), texts)
+
+
+def _joined(memory: RecalledMemory, said: Sequence[_Said], texts: Texts) -> str:
+    text = shorten(_BETWEEN.join(one.text for one in said), MAX_MEMORY_CHARS)
     # A line of a chat begins with its speaker; a fact in other words does not tell.
-    told = memory.kind != "experience" or not text or any(line.label for line in lines)
+    told = memory.kind != "experience" or not text or any(one.label for one in said)
     return text if told else texts("block_by_assistant", text=text)
 
 
-def _said(line: Line, texts: Texts, who: str) -> str:
-    """Who said what, without the time, which its day tells."""
-    if line.label:
-        words = recalled(line.words, texts).replace(" / ", "／")  # which stands between lines
-        return f"{neutralise(line.label)}: {words}"
-    return recalled(line.text, texts, who)
+def _said(memory: RecalledMemory, texts: Texts) -> list[_Said]:
+    """Who said what in each line of a memory, without the time, which its day tells."""
+    who = memory.speakers[0] if len(memory.speakers) == 1 else ""
+    known = who if _PSEUDONYM.fullmatch(who) else ""
+    said: list[_Said] = []
+    for line in map(Line, memory.text.splitlines()):
+        at = line.at or said_at(memory)
+        if line.label:
+            label = neutralise(line.label)
+            words = recalled(line.words, texts).replace(_BETWEEN, "／")
+            said.append(_Said(line.pseudonym or label, label, words, at))
+        elif words := recalled(line.text, texts, known):
+            said.append(_Said("" if memory.kind == "experience" else known, "", words, at))
+    return said
 
 
 def has_label(text: str) -> bool:

@@ -162,7 +162,7 @@ def _once(memories: Iterable[RecalledMemory]) -> list[RecalledMemory]:
     conclusions: list[str] = []
     for memory in memories:
         line = Line(memory.text)
-        words = _plain(line.words)
+        words = plain(line.words)
         said = (line.pseudonym, words)
         single = set(memory.sources) if len(memory.sources) == 1 else set()
         is_conclusion = memory.kind == "observation"
@@ -185,7 +185,7 @@ def _repeats(words: str, others: Iterable[str], *, is_conclusion: bool) -> bool:
     return any(len(other) >= short and other in words for other in others)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text by its letters and digits alone."""
     return _SIGNS.sub("", text.casefold())
 

@@ -194,7 +194,7 @@ class Rebinder:
         prefix = document_prefix(source.chat)
         queued = [one for status in _WORKING for one in await self._client.operations(status)]
         on_server = {one.document_id for one in queued if one.document_id.startswith(prefix)}
-        return len(await self._outbox.windows(source.chat)) + len(on_server)
+        return len(await self._outbox.windows_of(source.chat)) + len(on_server)
 
     async def _documents(self, scope: Scope) -> list[ListedDocument]:
         found: list[ListedDocument] = []

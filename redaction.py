@@ -521,9 +521,8 @@ def hide(draft: Draft, kinds: Iterable[str], texts: Texts) -> None:
     """
     for rule, pattern in _COMPILED:
         if rule.kind in kinds:
-            mark = draft.keep(texts(rule.mark))
-            draft.replace(pattern, _judged(rule, mark), WORDS)
+            draft.replace(pattern, _judged(rule, draft, texts), WORDS)
 
 
-def _judged(rule: Rule, mark: str) -> Callable[[re.Match[str], str], str | None]:
-    return lambda found, _: mark if rule.is_it(found[0]) else None
+def _judged(rule: Rule, draft: Draft, texts: Texts) -> Callable[[re.Match[str], str], str | None]:
+    return lambda found, _: draft.keep(texts(rule.mark)) if rule.is_it(found[0]) else None

@@ -24,6 +24,7 @@ from .importing import progress_text
 from .intake import DISK_ERRORS
 from .memory import ChatMemory
 from .outbox import Outbox, OutboxFigures
+from .people import People
 from .retention import Retention
 from .scope import Scope, ScopeState, Skip
 from .settings import Settings, SettingValue
@@ -49,6 +50,7 @@ class Status:
         archive: What is stored, or None without a client.
         failures: What the server has failed on, or None without a client.
         retention: Erases what is too old, or None without a client.
+        people: Who was seen in each chat.
         workers: The work in the background.
         clock: The time.
         host: AstrBot's version, for bug reports.
@@ -63,6 +65,7 @@ class Status:
     archive: Archive | None
     failures: FailureWatch | None
     retention: Retention | None
+    people: People
     workers: Workers
     clock: Clock
     host: str
@@ -92,6 +95,7 @@ class Status:
         lines += self._chat_lines(scope, texts)
         lines += await self._erasure_lines(scope, texts)
         lines += await self._outbox_lines(texts)
+        lines += [texts("status_people")] if self.people.is_failing else []
         lines += self._failure_lines(scope, texts)
         lines += self._retention_lines(texts)
         lines += await self._import_lines(scope, texts)
@@ -208,6 +212,7 @@ class Status:
             "outbox": asdict(await self._figures() or OutboxFigures()),
             "delivery": asdict(self.delivery.state),
             "failed_retains": len(self.failures.found.retains) if self.failures else 0,
+            "people_failing": self.people.is_failing,
             "workers": self.workers.faults,
         }
         return json.dumps(content, ensure_ascii=False, indent=1)

@@ -1370,6 +1370,14 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
         "旁听只能在群里用；私聊里的话本来就都是跟我说的。",
         "Listening is for groups; in a private chat everything is said to me anyway.",
     ),
+    "listen_isolated": (
+        "这里不能旁听：AstrBot 开了“隔离会话”（unique_session），群里每个人各有一份记忆，"
+        "没有全群共用的，旁听只会记下你一个人的话。想用旁听，请机器人管理员先在 AstrBot 的设置里"
+        "关掉它。",
+        "I cannot listen here: AstrBot isolates sessions (unique_session), so each member of this "
+        "group has a memory of their own and there is none of the group; only your own words would "
+        "be heard. An admin of the bot has to switch that off in AstrBot's settings first.",
+    ),
     "listen_usage": (
         "旁听现在：{switch}。用法：/hindsight listen on | off",
         "Listening is {switch}. Usage: /hindsight listen on | off",
@@ -1405,6 +1413,12 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "status_moved_aside": (
         "待保存队列的数据库损坏，已改名为 {name} 保留，并新建了一个。",
         "The outbox database was damaged; it is kept as {name}, and a new one was started.",
+    ),
+    "status_people": (
+        "people.db 用不了（磁盘已满或只读？），新见到的人暂记在内存里，重启后要等他们再说话才认得"
+        "出，请尽快处理。",
+        "people.db cannot be used (disk full or read-only?). Who is new is known in memory alone "
+        "and must speak again after a restart to be recognised; please mend it soon.",
     ),
     "status_breaker": (
         "召回暂停中：Hindsight 连续失败，恢复后自动继续。",
@@ -1629,6 +1643,11 @@ WORDING: Final[dict[str, tuple[str, str]]] = {
     "why_private": (
         "另有 {number} 条来自你的私聊：",
         "Another {number} come from your private chat:",
+    ),
+    "why_hidden": (
+        "除此之外，那位提问者还用到了自己私聊里的 {number} 条，只有本人能看。",
+        "Besides, whoever asked was given {number} from their own private chat, which only they "
+        "may see.",
     ),
     "tool_private": (
         "这一轮用到了私聊里的记忆，不能存进本群的记忆。",

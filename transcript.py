@@ -16,7 +16,7 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -62,10 +62,12 @@ class Line:
     Attributes:
         text: The whole line.
         message: The keyed hash of the message that it was made of, until it is on disk.
+        came: When it came, in Unix seconds, until it is sent; 0 where that makes no difference.
     """
 
     text: str
     message: str = field(default="", compare=False, repr=False)
+    came: float = field(default=0.0, compare=False, repr=False)
 
     @property
     def pseudonym(self) -> str:
@@ -103,7 +105,13 @@ class Line:
 
     def saying(self, words: str) -> Line:
         """The same line with other words; one that is none is said by nobody."""
-        return Line(f"{self.text.removesuffix(self.words)}{words}")
+        return Line(f"{self.text.removesuffix(self.words)}{words}", came=self.came)
+
+    def is_before(self, other: Line) -> bool:
+        """Whether it was said before another one, as far as both tell."""
+        if self.at is None or other.at is None:
+            return False
+        return (self.at, self.came) < (other.at, other.came)
 
     @cached_property
     def _match(self) -> re.Match[str] | None:
@@ -115,7 +123,7 @@ class Line:
     def answering(self, person: str) -> Line:
         """The same line of the bot with the label of whom it answers."""
         head, closing, words = self.text.partition("): ")
-        return Line(f"{head} → {person}{closing}{words}", self.message)
+        return replace(self, text=f"{head} → {person}{closing}{words}")
 
 
 @dataclass(frozen=True)
@@ -127,18 +135,20 @@ class Utterance:
         at: When, aware, in the chat's timezone.
         text: The words, on one line.
         message: See `Line`.
+        came: See `Line`.
     """
 
     speaker: Speaker
     at: datetime
     text: str
     message: str = ""
+    came: float = 0.0
 
     @property
     def line(self) -> Line:
         """The stored form."""
         when = self.at.isoformat(timespec="seconds")
-        return Line(f"{self.speaker.label} ({when}): {self.text}", self.message)
+        return Line(f"{self.speaker.label} ({when}): {self.text}", self.message, self.came)
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,7 @@ class Message:
         shared: The private chat whose memory the speaker lets be read here too.
         key: Its keyed hash, by which it is found when it is withdrawn; empty where the platform
             never tells of that.
+        came: When AstrBot was told of it, in Unix seconds; 0 where that is not known.
     """
 
     scope: Scope
@@ -175,6 +186,7 @@ class Message:
     began: float = math.inf
     shared: Shared | None = None
     key: str = ""
+    came: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -327,8 +339,11 @@ def keep(lines: Sequence[Line], is_kept: Callable[[Line, str], bool]) -> list[Li
 
 
 def in_order(lines: Sequence[Line]) -> list[Line]:
-    """Lines in the order in which they were said, each of which stays whose it was."""
-    times = [line.at or datetime.min.replace(tzinfo=UTC) for line in lines]
+    """Lines in the order in which they were said, each of which stays whose it was.
+
+    Within a second, which is all that a line tells, they are in the order in which they came.
+    """
+    times = [(line.at or datetime.min.replace(tzinfo=UTC), line.came) for line in lines]
     places = sorted(range(len(lines)), key=times.__getitem__)
     whose = owners(lines)
     return _relabelled(lines, [(lines[place], whose[place]) for place in places])

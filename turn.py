@@ -6,7 +6,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from .transcript import Message
+from .cleaning import strip_block
+from .transcript import PLUGIN, Message
+
+TURN_EXTRA = f"{PLUGIN}_turn"
+"""Where a turn stands on its event, or why the event has none."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,21 @@ class Turn:
             self.recall = None
 
 
+def turn_of(event: Any) -> Turn | None:
+    """The turn that an earlier hook left on the event.
+
+    It is not told by its class: after a reload in the middle of a turn that is another one, and
+    the turn must not be lost for it.
+    """
+    turn: Turn | None = event.get_extra(TURN_EXTRA)
+    return turn if hasattr(turn, "is_asked") else None
+
+
+def is_private(turn: Turn | None) -> bool:
+    """Whether the model knows something of a private chat; a turn of an older class cannot tell."""
+    return bool(getattr(turn, "is_private", False))
+
+
 def answer_in(messages: list[Any]) -> str:
     """The text of the answer that a finished run ends with; empty where it ended otherwise."""
     last = messages[-1] if messages else None
@@ -76,3 +95,23 @@ def answer_in(messages: list[Any]) -> str:
     if isinstance(last.content, str):
         return last.content
     return "".join(getattr(part, "text", "") for part in last.content or ())
+
+
+def cut_echo(messages: list[Any], response: Any) -> None:
+    """Cuts what was meant for the model alone out of the reply and of AstrBot's history.
+
+    That is a memory block, ours or not, and AstrBot's own markup, which models repeat. The history
+    has been appended before the hooks run; text that was streamed has already left.
+    """
+    text = response.completion_text or ""
+    if (cut := strip_block(text)) == text:
+        return
+    response.completion_text = cut
+    for part in messages[-1].content or () if messages else ():
+        if getattr(part, "type", "") == "text":
+            part.text = strip_block(part.text)
+
+
+def tool_results(messages: list[Any]) -> str:
+    """The text of a run's tool results, in which AstrBot quotes the follow-ups it took in."""
+    return "\n".join(str(message.content) for message in messages if message.role == "tool")

@@ -162,12 +162,23 @@ def pending(db: sqlite3.Connection) -> list[Erasure]:
     ]
 
 
+def pending_of(db: sqlite3.Connection, chat: str) -> Erasure | None:
+    """The erasure of a chat that is not complete, if there is one."""
+    return next((one for one in pending(db) if one.chat == chat), None)
+
+
+def held(db: sqlite3.Connection, chat: str) -> Erasure | None:
+    """The erasure that keeps a chat from being sent, if there is one."""
+    erasure = pending_of(db, chat)
+    return erasure if erasure and erasure.is_held else None
+
+
 def documents(db: sqlite3.Connection, chat: str) -> set[str]:
     """Ids of the documents of a chat that are to go."""
     return _column(db, "SELECT document_id FROM erased_documents WHERE chat = ?", chat)
 
 
-def end_wish(db: sqlite3.Connection, chat: str, lines: Iterable[str]) -> None:
+def end_wish(db: sqlite3.Connection, chat: str, lines: Iterable[str] = ()) -> None:
     """Lets a chat be sent again, unless more lines are to go than these.
 
     Documents that were noted are still to go.

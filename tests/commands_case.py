@@ -51,7 +51,7 @@ class CommandsCase(BankCase):
             logger=LogRecords().logger,
             host="4.29.3",
             client=None if self.settings.problems else self.client,
-            outbox=Outbox(self.folder, every_n_turns=5, connect=self.disk.connect),
+            outbox=Outbox(self.folder, every_n_turns=5, connect=self.disk.connect, now=self.clock),
             jitter=lambda: 1.0,
             running_bots=lambda: self.running_bots,
         )

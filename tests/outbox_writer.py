@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 
 import plugin  # noqa: F401 - makes the plugin importable
@@ -16,7 +17,7 @@ from support import turn_of
 
 async def main(folder: Path) -> None:
     """Tells of each turn as soon as it is committed and synced."""
-    outbox = Outbox(folder, every_n_turns=1)
+    outbox = Outbox(folder, every_n_turns=1, now=time.monotonic)
     while line := await asyncio.to_thread(sys.stdin.readline):
         await outbox.add([turn_of(text=line.strip())])
         await outbox.sync()

@@ -31,7 +31,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--checks", action="store_true", help="check lint, format and types too")
     parser.add_argument("--browser", action="store_true", help="test in a browser too")
-    parser.add_argument("--jobs", type=int, default=2, help="how many live modules run at once")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=3,
+        help="how many things run at once; 1 shows what they print as it comes",
+    )
     options = parser.parse_args(arguments)
     if not options.unit and options.live is None:
         options.unit, options.live = True, "*"

@@ -512,7 +512,7 @@ class TypoTest(AnswersCase):
 
     async def _kept(self) -> str:
         documents = sorted(one["original_text"] for one in self.bank.documents.values())
-        waiting = await self.outbox.windows(self.scope().chat)
+        waiting = await self.outbox.windows_of(self.scope().chat)
         return json.dumps([documents, sorted(map(str, waiting))])
 
     async def test_random_words_behind_commands_erase_nothing(self) -> None:

@@ -68,7 +68,9 @@ class ArchiveCase(BankCase):
 
     def open(self) -> None:
         """The parts as they are after a start."""
-        self.outbox = Outbox(self.folder, every_n_turns=5, connect=self.disk.connect)
+        self.outbox = Outbox(
+            self.folder, every_n_turns=5, connect=self.disk.connect, now=self.clock
+        )
         self.delivery = delivery_of(self.outbox, self.client, self.clock)
         self.archive, self.eraser = archive_of(self.client, self.outbox, self.delivery, self.clock)
         self.clock.sleeper = self.sleep
@@ -253,7 +255,7 @@ class RemoveLinesTest(ArchiveCase):
         self.assertEqual(await self.remove(document, 0, 1), Removed(lines=2, documents=1))
         await self.send()
         self.assertEqual(self.bank.documents, {})
-        self.assertEqual(await self.outbox.windows(self.scope.chat), [])
+        self.assertEqual(await self.outbox.windows_of(self.scope.chat), [])
 
     async def test_several_documents(self) -> None:
         first, second = self.bank.store(self.scope, TEA, CAT), self.bank.store(self.scope, TEA)
@@ -339,7 +341,7 @@ class RemovePersonTest(ArchiveCase):
         await self.delivery.add(turn(self.scope, TEA, CAT))
         self.bank.script.append(httpx.ReadTimeout("slow"))
         await self.send()
-        (window,) = await self.outbox.windows(self.scope.chat)
+        (window,) = await self.outbox.windows_of(self.scope.chat)
         self.bank.store(self.scope, TEA, CAT, document_id=window.document_id)
         await self.eraser.remove_person(self.scope, ANN)
         self.assertEqual(self.bank.documents, {})
@@ -428,8 +430,8 @@ class WipeTest(ArchiveCase):
         after = json.dumps(self.bank.documents[f"{self.other.chat[:24]}-150"])
         self.assertEqual(after, before)
         self.assertEqual(list(self.bank.profiles.values()), ["爱猫"])
-        self.assertEqual(await self.outbox.windows(self.scope.chat), [])
-        self.assertEqual(len(await self.outbox.windows(self.other.chat)), 1)
+        self.assertEqual(await self.outbox.windows_of(self.scope.chat), [])
+        self.assertEqual(len(await self.outbox.windows_of(self.other.chat)), 1)
         self.assertEqual(self.slept, [WIPE_PAUSE_SECONDS] * 3)
 
     async def test_empty_chat(self) -> None:
@@ -611,7 +613,7 @@ class WipeTest(ArchiveCase):
         await self.delivery.add(turn(self.scope, TEA))
         self.bank.script.append(httpx.ReadTimeout("slow"))
         await self.send()
-        (window,) = await self.outbox.windows(self.scope.chat)
+        (window,) = await self.outbox.windows_of(self.scope.chat)
         await self.wipe()
         self.bank.store(self.scope, TEA, document_id=window.document_id)
         await self.background()
@@ -789,7 +791,7 @@ class UnsureDeletionTest(ArchiveCase):
     """Where nobody knows whether a document is gone, what stays of it must not be lost."""
 
     async def rest_is_kept(self) -> None:
-        (window,) = await self.outbox.windows(self.scope.chat)
+        (window,) = await self.outbox.windows_of(self.scope.chat)
         self.assertEqual([line.text for turn in window.turns for line in turn], [CAT])
 
     async def test_cancelled_while_deleting(self) -> None:

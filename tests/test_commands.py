@@ -238,7 +238,7 @@ class RightsTest(CommandsCase):
             dict(self.bank.config),
             (self.folder / STATE_FILE).read_text(),
             sorted(path.name for path in self.folder.glob("export*")),
-            await self.outbox.windows(self.scope().chat),
+            await self.outbox.windows_of(self.scope().chat),
         )
 
     async def test_member_of_a_group_is_refused_and_nothing_happens(self) -> None:
@@ -852,7 +852,7 @@ class RememberTest(CommandsCase):
     async def test_refused_for_good_is_not_queued(self) -> None:
         self.bank.fail(lambda: reply(422), method="POST")
         await self.expect("remember 我喜欢喝绿茶", "rejected")
-        self.assertEqual(await self.outbox.windows(self.scope().chat), [])
+        self.assertEqual(await self.outbox.windows_of(self.scope().chat), [])
 
 
 class ForgetTest(CommandsCase):
@@ -1106,7 +1106,7 @@ class WishToForgetTest(CommandsCase):
     async def test_is_not_stored_as_one_more_memory(self) -> None:
         message = self.message("我对青霉素过敏这件事你忘了吧")
         await self.memory.remember([message], "好的", message.at)
-        self.assertEqual(await self.outbox.windows(self.scope().chat), [])
+        self.assertEqual(await self.outbox.windows_of(self.scope().chat), [])
 
     async def test_the_model_is_told_what_to_say(self) -> None:
         told = Texts("zh")("block_forget")
@@ -1201,7 +1201,7 @@ class OptTest(CommandsCase):
         self.assertIn("猫", await self.ask("recall 猫"))
         message = self.message("我喜欢茶", private_to_speaker=True)
         await self.memory.remember([message], "好的", message.at)
-        self.assertEqual(await self.outbox.windows(self.scope().chat), [])
+        self.assertEqual(await self.outbox.windows_of(self.scope().chat), [])
         self.assertIn("猫", await self.recall(private_to_speaker=True))
 
 

@@ -63,7 +63,11 @@ class DeliveryCase(unittest.IsolatedAsyncioTestCase):
 
     def open(self, *, configured: bool = True, daily_chars: int = 0) -> Delivery:
         self.outbox = Outbox(
-            self.folder, every_n_turns=3, connect=self.disk.connect, sync=self.disk.sync
+            self.folder,
+            every_n_turns=3,
+            connect=self.disk.connect,
+            sync=self.disk.sync,
+            now=self.clock,
         )
         return Delivery(
             self.outbox,
@@ -1110,6 +1114,24 @@ class FlushTest(DeliveryCase):
         self.assertEqual(self.said(), ["1"])
         self.assertEqual((await self.figures()).sent, 1)
 
+    async def test_goes_on_where_a_request_ends_while_it_looks_for_more(self) -> None:
+        """The next window of that chat was passed over, as the one before was on its way."""
+        self.server.gate.clear()
+        await self.add("1", "2")
+        await self.delivery.step()
+        await until(lambda: self.server.waiting)
+        look = self.outbox.next_window
+
+        async def slowly(**how: Any) -> Any:
+            found = await look(**how)
+            self.server.gate.set()
+            await self.delivery.settle()
+            return found
+
+        with mock.patch.object(self.outbox, "next_window", slowly):
+            await self.delivery.flush()
+        self.assertEqual(self.said(), ["1", "2"])
+
 
 class PauseTest(DeliveryCase):
     """A chat whose documents are being changed waits; the others do not."""
@@ -1141,7 +1163,7 @@ class PauseTest(DeliveryCase):
         async with self.delivery.held(A):
             self.assertEqual(self.server.cancelled, 1)
         self.server.gate.set()
-        self.assertEqual(len(await self.outbox.windows(A)), 1)
+        self.assertEqual(len(await self.outbox.windows_of(A)), 1)
         self.assertEqual(self.log.records, [])
 
     async def test_held_by_two_until_both_have_ended(self) -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import plugin
-from astrbot_plugin_hindsight_memory import breaker, codes, delivery, intake, outbox, withdrawn
+from astrbot_plugin_hindsight_memory import (
+    breaker,
+    codes,
+    delivery,
+    intake,
+    outbox,
+    windows,
+    withdrawn,
+)
 from astrbot_plugin_hindsight_memory.cleaning import MAX_CHARS
 from astrbot_plugin_hindsight_memory.command_types import Command
 from astrbot_plugin_hindsight_memory.events import MAX_QUOTE_CHARS
@@ -153,7 +161,7 @@ class NumbersTest(unittest.TestCase):
 
     def test_numbers(self) -> None:
         for name, number, words in (
-            ("docs/settings", outbox.MAX_WINDOW_CHARS, ("满 {} 字", "{} characters")),
+            ("docs/settings", windows.MAX_WINDOW_CHARS, ("满 {} 字", "{} characters")),
             (
                 "docs/troubleshooting",
                 intake.MAX_UNSAVED_TURNS,

@@ -139,7 +139,7 @@ class OutageTest(ErasureCase):
             with self.assertRaises(sqlite3.Error):
                 await erase()
             self.disk.fault = None
-            self.assertEqual(len(await self.outbox.windows(self.scope().chat)), 1)
+            self.assertEqual(len(await self.outbox.windows_of(self.scope().chat)), 1)
             await self.send()
         self.assertEqual(len(self.texts()), 3)
         self.assertEqual(await self.outbox.erasures(), [])

@@ -122,20 +122,22 @@ class FiguresTest(BankCase):
         content = {
             "total_documents": 3,
             "total_nodes": 9,
-            "pending_operations": 1,
-            "failed_operations": 2,
             "pending_consolidation": 4,
             "failed_consolidation": 5,
         }
         self.server.script.append(reply(content=content))
-        self.assertEqual(await self.client.stats(refresh=True), BankStats(3, 9, 1, 2, 4, 5))
+        self.assertEqual(await self.client.stats(refresh=True), BankStats(3, 9, 4, 5))
         self.assertEqual(self.asked(), ("GET", "stats?refresh=true"))
 
     async def test_stats_of_which_little_is_told(self) -> None:
         for answer in (
             reply(404, MISSING),
             reply(
-                content={"total_nodes": None, "failed_operations": "many", "total_documents": -1}
+                content={
+                    "total_nodes": None,
+                    "pending_consolidation": "many",
+                    "total_documents": -1,
+                }
             ),
         ):
             self.server.script.append(answer)

@@ -20,7 +20,7 @@ from typing import Any
 from unittest import mock
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory import outbox as outbox_module
+from astrbot_plugin_hindsight_memory import outbox_thread
 from astrbot_plugin_hindsight_memory.archive import SourceLine
 from astrbot_plugin_hindsight_memory.erasure import BACKGROUND_PAUSE_SECONDS
 from astrbot_plugin_hindsight_memory.hindsight_types import (
@@ -124,7 +124,7 @@ class Interleavings(RuleBasedStateMachine):
         """The parts as they are after a start."""
         self.client = self.bank.client(clock=self.clock)
         folder = Path(self.folder.name)
-        with mock.patch.object(outbox_module, "ThreadPoolExecutor", AtOnce):
+        with mock.patch.object(outbox_thread, "ThreadPoolExecutor", AtOnce):
             self.outbox = Outbox(
                 folder,
                 every_n_turns=2,
@@ -361,7 +361,7 @@ class Interleavings(RuleBasedStateMachine):
             await deliver_all(self.delivery, self.bank)
             await self.settled()
             is_idle = all(task.done() for task in self.tasks) and not self.bank.queue
-            waiting = any([await self.outbox.windows(scope.chat) for scope in SCOPES])
+            waiting = any([await self.outbox.windows_of(scope.chat) for scope in SCOPES])
             if is_idle and not waiting and not await self.outbox.erasures():
                 return
         raise AssertionError("it never comes to an end")

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -18,7 +19,7 @@ from astrbot_plugin_hindsight_memory.late import (
     write_late,
 )
 from astrbot_plugin_hindsight_memory.outbox import Outbox
-from support import turn_of
+from support import Clock, turn_of
 
 A = "a" * 32
 
@@ -31,12 +32,12 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
         self.outbox = self.open()
 
     def open(self) -> Outbox:
-        outbox = Outbox(self.folder, every_n_turns=5)
+        outbox = Outbox(self.folder, every_n_turns=5, now=Clock())
         self.addAsyncCleanup(outbox.aclose)
         return outbox
 
     async def said(self, outbox: Outbox | None = None) -> list[str]:
-        windows = await (outbox or self.outbox).windows(A)
+        windows = await (outbox or self.outbox).windows_of(A)
         return [window.turns[0][0].words for window in windows]
 
     async def test_turns_of_a_closed_outbox_are_windows_of_the_next(self) -> None:
@@ -51,6 +52,19 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
         assert window
         self.assertEqual(window.header, turn_of(A).header)
         self.assertEqual(late_files(self.folder), [])
+
+    async def test_lines_keep_when_they_came(self) -> None:
+        turn = turn_of(A, "1")
+        lines = tuple(replace(line, came=1.25) for line in turn.lines)
+        path = new_late_path(self.folder)
+        write_late(path, [replace(turn, lines=lines)])
+        (late,) = read_late(path)
+        self.assertEqual({line.came for line in late.turn.lines}, {1.25})
+        rows = json.loads(path.read_text("utf-8"))
+        del rows[0]["came"], rows[0]["messages"]  # as an earlier version wrote it
+        path.write_text(json.dumps(rows), "utf-8")
+        (late,) = read_late(path)
+        self.assertEqual({(line.came, line.message) for line in late.turn.lines}, {(0.0, "")})
 
     async def test_killed_before_the_file_is_deleted(self) -> None:
         await self.outbox.leave([turn_of(A, "1")])

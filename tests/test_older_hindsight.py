@@ -12,11 +12,13 @@ import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory.commands_operating import BANK_SETTINGS
 from astrbot_plugin_hindsight_memory.hindsight_client import HindsightClient
 from astrbot_plugin_hindsight_memory.hindsight_types import (
+    NO_OPTIONS,
     AccessRefusedError,
     HindsightError,
     Operation,
     QueryTooLongError,
     RecalledMemory,
+    RecallOptions,
     RequestRejectedError,
     RetainItem,
 )
@@ -79,10 +81,19 @@ class RecordedTest(unittest.IsolatedAsyncioTestCase):
             await self.source.settled(self.bank_id)
 
     async def recall(
-        self, query: str, tags: Sequence[str] = TAGS, budget: str = "mid"
+        self,
+        query: str,
+        tags: Sequence[str] = TAGS,
+        budget: str = "mid",
+        options: RecallOptions = NO_OPTIONS,
     ) -> list[RecalledMemory]:
         return await self.client.recall(
-            query, tags=tags, budget=budget, max_tokens=1024, query_timestamp=WHEN
+            query,
+            tags=tags,
+            budget=budget,
+            max_tokens=1024,
+            query_timestamp=WHEN,
+            options=options,
         )
 
     async def stored(self, *items: RetainItem) -> None:

@@ -24,11 +24,9 @@ import plugin  # noqa: F401
 from astrbot_plugin_hindsight_memory import outbox as outbox_module
 from astrbot_plugin_hindsight_memory import outbox_file as outbox_file_module
 from astrbot_plugin_hindsight_memory.outbox import (
-    MAX_WINDOW_CHARS,
     UNREADABLE,
     Outbox,
     OutboxFigures,
-    Window,
     outbox_exists,
 )
 from astrbot_plugin_hindsight_memory.outbox_file import DATABASE_FILE, VERSION, NewerFileError
@@ -39,6 +37,7 @@ from astrbot_plugin_hindsight_memory.transcript import (
     TurnRecord,
     group_turns,
 )
+from astrbot_plugin_hindsight_memory.windows import MAX_WINDOW_CHARS, Window
 from astrbot_plugin_hindsight_memory.wishes import Edited, Erasure
 from support import Disk, turn_of
 
@@ -62,7 +61,7 @@ class OutboxCase(unittest.IsolatedAsyncioTestCase):
 
     def open(self, *, every: int = 3, disk: Disk | None = None, closed: bool = False) -> Outbox:
         seams: dict[str, Any] = {"connect": disk.connect, "sync": disk.sync} if disk else {}
-        outbox = Outbox(self.folder, every_n_turns=every, **seams)
+        outbox = Outbox(self.folder, every_n_turns=every, now=lambda: 1000.0, **seams)
         if not closed:
             self.addAsyncCleanup(outbox.aclose)
         return outbox
@@ -222,9 +221,9 @@ class ChatTest(OutboxCase):
     async def test_windows_of_a_chat_in_order(self) -> None:
         await self.three_windows()
         await self.add("other", chat=B, urgent=True)
-        found = await self.outbox.windows(A)
+        found = await self.outbox.windows_of(A)
         self.assertEqual([words(w) for w in found], [["aside"], ["sealed"], ["open"]])
-        self.assertEqual(await self.outbox.windows(C), [])
+        self.assertEqual(await self.outbox.windows_of(C), [])
 
     def stored(self) -> Document:
         return Document(
@@ -260,11 +259,11 @@ class ChatTest(OutboxCase):
         person = dataclasses.replace(WISH, people=("#0a0b0c",))
         await self.outbox.edit_chat(person, list, ())
         await self.outbox.replace_documents(WISH, without_b, [self.stored()])
-        self.assertEqual(await self.outbox.windows(A), [])
+        self.assertEqual(await self.outbox.windows_of(A), [])
 
     async def test_dropped_chat(self) -> None:
         await self.three_windows()
-        before = await self.outbox.windows(A)
+        before = await self.outbox.windows_of(A)
         await self.add("other", chat=B, urgent=True)
         whole = dataclasses.replace(WISH, whole=True)
         self.assertEqual(await self.outbox.drop_chat(whole), 3)
@@ -280,14 +279,14 @@ class ChatTest(OutboxCase):
     async def test_edited_chat(self) -> None:
         await self.three_windows()
         await self.add("other", chat=B, urgent=True)
-        before = await self.outbox.windows(A)
+        before = await self.outbox.windows_of(A)
 
         def without_answers(lines: Sequence[Line]) -> list[Line]:
             return [line for line in lines if line.pseudonym and "open" not in line.text]
 
         self.assertEqual(await self.outbox.edit_chat(WISH, without_answers, ()), Edited(waiting=4))
         self.assertEqual(await self.noted(), {one.document_id for one in before[:2]})
-        after = await self.outbox.windows(A)
+        after = await self.outbox.windows_of(A)
         self.assertEqual([words(window) for window in after], [["aside"], ["sealed"]])
         for old, new in zip(before, after, strict=False):
             self.assertNotEqual(new.document_id, old.document_id)
@@ -300,16 +299,16 @@ class ChatTest(OutboxCase):
 
     async def test_edit_that_takes_nothing_changes_nothing(self) -> None:
         await self.three_windows()
-        before = await self.outbox.windows(A)
+        before = await self.outbox.windows_of(A)
         self.assertEqual(await self.outbox.edit_chat(WISH, list, ()), Edited())
-        self.assertEqual(await self.outbox.windows(A), before)
+        self.assertEqual(await self.outbox.windows_of(A), before)
         self.assertEqual(await self.outbox.erasures(), [])
 
     async def test_edit_without_its_note_does_not_happen(self) -> None:
         disk = Disk()
         self.outbox = self.open(disk=disk)
         await self.three_windows()
-        before = await self.outbox.windows(A)
+        before = await self.outbox.windows_of(A)
         disk.fault, disk.only = sqlite3.SQLITE_FULL, "INTO erasures"
         for change in (
             self.outbox.edit_chat(WISH, lambda lines: [lines[0]], ()),
@@ -319,16 +318,16 @@ class ChatTest(OutboxCase):
             with self.assertRaises(sqlite3.Error):
                 await change
         disk.fault = None
-        self.assertEqual(await self.outbox.windows(A), before)
+        self.assertEqual(await self.outbox.windows_of(A), before)
 
     async def test_edited_open_window_is_added_to(self) -> None:
         await self.add("1", "2")
-        (before,) = await self.outbox.windows(A)
+        (before,) = await self.outbox.windows_of(A)
         await self.outbox.edit_chat(
             WISH, lambda lines: [x for x in lines if ": 1" not in x.text], ()
         )
         # It was never sent: the delivery, which waits for its quiet, still knows it.
-        self.assertEqual((await self.outbox.windows(A))[0].document_id, before.document_id)
+        self.assertEqual((await self.outbox.windows_of(A))[0].document_id, before.document_id)
         self.assertEqual(await self.add("3"), [True])
         self.assertEqual((await self.drain())[-1], "3")
 
@@ -893,7 +892,7 @@ class UnreadableTest(OutboxCase):
         await self.add("bad", urgent=True)
         await self.add("good", urgent=True)
         await self.spoil("header", "{")
-        self.assertEqual([words(one) for one in await self.outbox.windows(A)], [["good"]])
+        self.assertEqual([words(one) for one in await self.outbox.windows_of(A)], [["good"]])
         await self.outbox.edit_chat(WISH, list, ())
         self.assertEqual(await self.drain(), ["good"])
         self.assertEqual((await self.figures()).aside, {})
@@ -974,7 +973,7 @@ class DiskFailureTest(OutboxCase):
         self.assertEqual(await self.drain(), ["1"])
 
     async def test_folder_that_is_missing(self) -> None:
-        outbox = Outbox(self.folder / "missing", every_n_turns=1)
+        outbox = Outbox(self.folder / "missing", every_n_turns=1, now=lambda: 1000.0)
         self.addAsyncCleanup(outbox.aclose)
         with self.assertRaises(OSError):
             await outbox.add([turn_of()])

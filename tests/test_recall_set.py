@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from bench.dialogue import SORTS, Chat, load
+from bench.dialogue import SORTS, Chat, crowded, load
 from bench.evidence import clean, met
 
 OWN = Path(__file__).parent / "fixtures" / "recall.json"
@@ -86,6 +86,32 @@ class OwnSetTest(unittest.TestCase):
                 self.assertEqual(
                     met(question.needs, "\n".join(told)), [False] * len(question.needs)
                 )
+
+
+class CrowdedTest(unittest.TestCase):
+    def test_one_large_chat_for_each_language_with_no_other_evidence(self) -> None:
+        small = load(OWN)
+        chats = crowded(small, 3000)
+        self.assertEqual([chat.language for chat in chats], ["zh", "en"])
+        for chat in chats:
+            was = [one for one in small if one.language == chat.language]
+            lines = sum(1 + bool(turn.answer) for turn in chat.turns)
+            self.assertIn(lines, (3000, 3001))
+            self.assertEqual(chat.questions, tuple(q for one in was for q in one.questions))
+            times = [turn.at for turn in chat.turns]
+            self.assertEqual(times, sorted(times))
+            turns = {turn for one in was for turn in one.turns}
+            self.assertLessEqual(turns, set(chat.turns))
+            made_up = [turn for turn in chat.turns if turn not in turns]
+            words = "\n".join(f"{turn.words}\n{turn.answer}" for turn in made_up)
+            needs = [need for question in chat.questions for need in question.needs]
+            self.assertFalse(any(met(needs, words)))
+            self.assertGreater(len({turn.words for turn in made_up}), 0.9 * len(made_up))
+
+    def test_what_is_large_already_stays(self) -> None:
+        small = [one for one in load(OWN) if one.language == "en"]
+        (chat,) = crowded(small, 1)
+        self.assertEqual(len(chat.turns), sum(len(one.turns) for one in small))
 
 
 class LoadTest(unittest.TestCase):

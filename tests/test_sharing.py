@@ -24,7 +24,7 @@ from astrbot_plugin_hindsight_memory.sharing import MAX_TRIES, SHARE_SECONDS
 from astrbot_plugin_hindsight_memory.texts import Texts
 from astrbot_plugin_hindsight_memory.tokens import estimate_tokens
 from astrbot_plugin_hindsight_memory.transcript import Message, Speaker
-from commands_case import AT, CommandsCase
+from commands_case import AT, LANGUAGES, CommandsCase
 from support import NOW, group_origin, message_of, private_origin, reply, until
 
 ZH = Texts("zh")
@@ -335,9 +335,15 @@ class WhyTest(SharingCase):
         await self.block(ANN)
         self.assertIn(f"{ZH('why_private', number=1)}\n- ", await self.say("why", ANN))
         self.assertIn(SECRET, await self.say("why", ANN))
-        answer = await self.say("why", BEN)
-        self.assertNotIn(SECRET, answer)
-        self.assertIn(GROUP_LINE, answer)
+        self.assertNotIn(ZH("why_hidden", number=1), await self.say("why", ANN))
+        for language in LANGUAGES:
+            answer = await self.say("why", BEN, language=language)
+            self.assertNotIn(SECRET, answer)
+            self.assertNotIn(Texts(language)("why_private", number=1), answer)
+            self.assertIn(Texts(language)("why_hidden", number=1), answer)
+            self.assertIn(GROUP_LINE, answer)
+            for words in ("why 1", "why 2", "more"):
+                self.assertNotIn(SECRET, await self.say(words, BEN, language=language))
 
     async def test_not_once_it_is_ended(self) -> None:
         for words, place in (("unshare", ANN), ("off", ANN_PRIVATE), ("forgetme", ANN_PRIVATE)):
@@ -345,7 +351,8 @@ class WhyTest(SharingCase):
             await self.block(ANN)
             self.assertIn("私聊", await self.say("why", ANN))
             await self.carry_out(words, place)
-            self.assertNotIn("私聊", await self.say("why", ANN))
+            for one in (ANN, BEN):
+                self.assertNotIn("私聊", await self.say("why", one))
             await self.say("on", ANN_PRIVATE)
             self.tell(ANN_PRIVATE, SECRET)
 
@@ -355,7 +362,10 @@ class WhyTest(SharingCase):
         self.tell(ANN_PRIVATE, SECRET)
         await self.share()
         await self.block(ANN)
-        self.assertIn(ZH("why_empty"), await self.say("why", BEN))
+        answer = await self.say("why", BEN)
+        self.assertNotIn(SECRET, answer)
+        self.assertIn(ZH("why_empty"), answer)
+        self.assertIn(ZH("why_hidden", number=1), answer)
         self.assertNotIn(ZH("why_empty"), await self.say("why", ANN))
 
 

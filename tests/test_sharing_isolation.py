@@ -22,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory import outbox as outbox_module
+from astrbot_plugin_hindsight_memory import outbox_thread
 from astrbot_plugin_hindsight_memory.assembly import assemble
 from astrbot_plugin_hindsight_memory.command_types import Caller
 from astrbot_plugin_hindsight_memory.outbox import Outbox
@@ -131,8 +131,14 @@ class World:
     async def open(self) -> None:
         """The parts as they are after a start."""
         folder = Path(self.folder.name)
-        with mock.patch.object(outbox_module, "ThreadPoolExecutor", AtOnce):
-            outbox = Outbox(folder, every_n_turns=1, connect=hasty, sync=lambda _: None)
+        with mock.patch.object(outbox_thread, "ThreadPoolExecutor", AtOnce):
+            outbox = Outbox(
+                folder,
+                every_n_turns=1,
+                connect=hasty,
+                sync=lambda _: None,
+                now=self.clock.monotonic,
+            )
         self.client = self.bank.client(clock=self.clock)
         self.parts = assemble(
             make_settings(commands={"per_minute": 60}, tools={"recall": True, "remember": True}),

@@ -12,6 +12,7 @@ from unittest import mock
 
 import httpx
 import plugin  # noqa: F401
+from astrbot_plugin_hindsight_memory import people as people_module
 from astrbot_plugin_hindsight_memory import status as status_module
 from astrbot_plugin_hindsight_memory.breaker import BREAKER_FAILURES
 from astrbot_plugin_hindsight_memory.hindsight_http import VERSION
@@ -227,6 +228,20 @@ class StatusTest(CommandsCase):
         figures = await self.outbox.figures(day="")
         self.assertTrue(figures.moved_aside)
         await self.expect_line("status_moved_aside", name=figures.moved_aside)
+
+    async def test_people_that_the_disk_does_not_keep(self) -> None:
+        in_the_way = self.folder / people_module.DATABASE_FILE
+        in_the_way.mkdir()
+        for is_failing in (True, False):
+            await self.people.meet(self.scope(), ["20001"])
+            with self.subTest(is_failing=is_failing):
+                report = json.loads(await self.status.report())
+                self.assertEqual(report["people_failing"], is_failing)
+                for language, answer in (await self.shown()).items():
+                    line = Texts(language)("status_people")
+                    self.assertEqual(line in answer.split("\n"), is_failing)
+            if is_failing:
+                in_the_way.rmdir()
 
     async def test_skips_failures_and_breaker(self) -> None:
         self.memory.skip(Skip.NO_WORDS, self.private)

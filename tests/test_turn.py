@@ -8,7 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import plugin  # noqa: F401
-from astrbot_plugin_hindsight_memory.turn import Recalled, Turn, answer_in
+from astrbot_plugin_hindsight_memory.turn import (
+    TURN_EXTRA,
+    Recalled,
+    Turn,
+    answer_in,
+    cut_echo,
+    turn_of,
+)
 from support import group_origin, message_of, scope_of
 
 
@@ -35,9 +42,35 @@ class AnswerTest(unittest.TestCase):
                 self.assertEqual(answer_in(messages), expected)
 
 
+class EchoTest(unittest.TestCase):
+    def test_text_without_an_echo_is_left_alone(self) -> None:
+        for text in (None, "", " tea, and 1 < 2 "):
+            part = SimpleNamespace(type="text", text=text)
+            answer = SimpleNamespace(completion_text=text)
+            cut_echo([said("assistant", content=[part])], answer)
+            self.assertEqual((answer.completion_text, part.text), (text, text))
+
+    def test_text_alone_is_cut(self) -> None:
+        text = "tea <system_reminder>User ID: 1</system_reminder>"
+        for messages in (
+            [],
+            [said("assistant", content=None)],
+            [said("assistant", content=text)],
+            [said("assistant", content=[SimpleNamespace(type="think", think=text)])],
+        ):
+            answer = SimpleNamespace(completion_text=text)
+            cut_echo(messages, answer)
+            self.assertEqual(answer.completion_text, "tea")
+
+
 class TurnTest(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.turn = Turn(message_of(scope_of(group_origin()), "hi"), object())
+
+    def test_on_an_event(self) -> None:
+        for extra, expected in ((self.turn, self.turn), (None, None), ("denied", None)):
+            extras = {TURN_EXTRA: extra}
+            self.assertIs(turn_of(SimpleNamespace(get_extra=extras.get)), expected)
 
     async def test_between_the_request_and_the_run(self) -> None:
         self.assertFalse(self.turn.is_between)

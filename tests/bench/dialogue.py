@@ -9,20 +9,28 @@ The file holds
 and a question may hold `speaker` (who asks; else the one who speaks first in the chat), `sort` (a
 word that questions are counted by, see `SORTS`) and `before`: `{"words", "answer"}`, the turn that
 came just before the question and is no part of the memory.
+
+`crowded` makes large chats of small ones.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
+
+from bench.evidence import met
 
 SORTS = ("fact", "dated", "change", "person", "follow-up")
 """What a question is about: a fact, a day, something that has changed, one of several people, or
 what was just talked about."""
+
+
+_CLAUSE = re.compile(r"[^，。！？；,.!?;]*[，。！？；,.!?;]+|[^，。！？；,.!?;]+")
 
 
 @dataclass(frozen=True)
@@ -139,3 +147,51 @@ def _evenly(items: list[Any], number: int | None) -> list[Any]:
     if number is None or number >= len(items):
         return items
     return [items[at * len(items) // number] for at in range(number)]
+
+
+def crowded(chats: Sequence[Chat], lines: int) -> tuple[Chat, ...]:
+    """One group of at least so many lines for each language, in which everybody said all of it.
+
+    What is missing is made of what was said and is no evidence, so it is about the same things.
+    """
+    languages = dict.fromkeys(chat.language for chat in chats)
+    return tuple(
+        _crowd(number, language, [one for one in chats if one.language == language], lines)
+        for number, language in enumerate(languages)
+    )
+
+
+def _crowd(number: int, language: Literal["zh", "en"], chats: Sequence[Chat], lines: int) -> Chat:
+    turns = [turn for chat in chats for turn in chat.turns]
+    questions = tuple(question for chat in chats for question in chat.questions)
+    needs = [need for question in questions for need in question.needs]
+    idle = [turn for turn in turns if not any(met(needs, f"{turn.words}\n{turn.answer}"))]
+    left = lines - sum(map(_lines, turns))
+    for turn in _made_up(idle):
+        if left <= 0:
+            break
+        turns.append(turn)
+        left -= _lines(turn)
+    turns.sort(key=lambda turn: turn.at)
+    return Chat(number, f"{lines} {language}", "group", language, tuple(turns), questions)
+
+
+def _lines(turn: Turn) -> int:
+    return 1 + bool(turn.answer)
+
+
+def _made_up(turns: Sequence[Turn]) -> Iterator[Turn]:
+    """Turns that begin like one of these and end like another."""
+    for step in range(1, len(turns)):
+        for turn, other in zip(turns, [*turns[step:], *turns[:step]], strict=True):
+            yield replace(
+                turn,
+                at=turn.at + timedelta(minutes=step),
+                words=_mixed(turn.words, other.words),
+                answer=_mixed(turn.answer, other.answer) if turn.answer else "",
+            )
+
+
+def _mixed(text: str, other: str) -> str:
+    first, second = _CLAUSE.findall(text), _CLAUSE.findall(other)
+    return "".join([*first[: (len(first) + 1) // 2], *second[len(second) // 2 :]])

@@ -61,7 +61,7 @@ def chat_name(number: int) -> str:
 
 async def fill(folder: Path, windows: int) -> dict[str, float]:
     """Make sealed windows of one turn each."""
-    outbox = Outbox(folder, every_n_turns=EVERY_N_TURNS)
+    outbox = Outbox(folder, every_n_turns=EVERY_N_TURNS, now=time.monotonic)
     for first in range(0, windows, BATCH):
         numbers = range(first, min(first + BATCH, windows))
         await outbox.add([turn(chat_name(number), number, urgent=True) for number in numbers])
@@ -89,7 +89,7 @@ async def _run(folder: Path, turns: int) -> tuple[float, list[float]]:
     client = _unreachable()
     started = time.perf_counter()
     delivery = Delivery(
-        Outbox(folder, every_n_turns=EVERY_N_TURNS),
+        Outbox(folder, every_n_turns=EVERY_N_TURNS, now=time.monotonic),
         client,
         idle_seconds=8.0,
         daily_chars=0,

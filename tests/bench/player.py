@@ -117,7 +117,9 @@ class Player(Running):
             transport=self._wire,
         )
         self._exits.push_async_callback(client.aclose)
-        self._outbox = Outbox(self._folder, every_n_turns=retain.every_n_turns)
+        self._outbox = Outbox(
+            self._folder, every_n_turns=retain.every_n_turns, now=self._clock.monotonic
+        )
         self._delivery = Delivery(
             self._outbox,
             client,

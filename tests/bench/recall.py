@@ -3,6 +3,7 @@
     python3 tests/bench/recall.py                                  the project's own dialogues
     python3 tests/bench/recall.py --data FILE --observations       others (see `bench.dialogue`)
     python3 tests/bench/recall.py --chats 2 --questions 5          a quick look
+    python3 tests/bench/recall.py --lines 3000                     all of it in one large chat
     python3 tests/bench/recall.py --keep FOLDER                    keeps what was stored ...
     python3 tests/bench/recall.py --keep FOLDER --loaded           ... to ask again in seconds
 
@@ -38,6 +39,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--observations", action="store_true", help="let the server draw them")
     parser.add_argument("--chats", type=int, metavar="N", help="at most so many chats")
     parser.add_argument("--questions", type=int, metavar="N", help="at most so many of each chat")
+    parser.add_argument("--lines", type=int, metavar="N", help="in one chat of so many lines")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures there")
     parser.add_argument("--api-base", metavar="URL", help="a Hindsight that runs already")
     parser.add_argument("--api-key", default="", help="its key")
@@ -63,8 +65,9 @@ def _run(given: argparse.Namespace) -> int:
     server = None
     if given.api_base:
         server = Server(given.api_base.rstrip("/"), given.api_key, given.bank)
+    chats = dialogue.load(given.data, chats=given.chats, questions=given.questions)
     options = recall_run.Options(
-        chats=dialogue.load(given.data, chats=given.chats, questions=given.questions),
+        chats=dialogue.crowded(chats, given.lines) if given.lines else chats,
         max_tokens=given.max_tokens,
         observations=given.observations,
         server=server,

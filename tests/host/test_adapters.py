@@ -20,7 +20,11 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 
 import plugin  # noqa: E402
 from astrbot_plugin_hindsight_memory.bot_names import BotNames  # noqa: E402
-from astrbot_plugin_hindsight_memory.events import EventReader, origin_of  # noqa: E402
+from astrbot_plugin_hindsight_memory.events import (  # noqa: E402
+    EventReader,
+    has_own_session,
+    origin_of,
+)
 from astrbot_plugin_hindsight_memory.memory import ChatMemory  # noqa: E402
 from astrbot_plugin_hindsight_memory.people import Roster  # noqa: E402
 from astrbot_plugin_hindsight_memory.query import build_query  # noqa: E402
@@ -168,6 +172,14 @@ class AdaptersTest(unittest.IsolatedAsyncioTestCase):
                         == alone.chat.read_tags(match_umo=read),
                         not (shape.isolated and (read or shape.kind == "private")),
                     )
+
+    async def test_unique_session_is_told(self) -> None:
+        for shape in self.rows(remembered=False):
+            with self.subTest(f"{shape.platform}: {shape.name}"):
+                event = await shape.make(HOST, Said(text=shape.words))
+                self.assertFalse(has_own_session(event))
+                HOST.isolate(event)
+                self.assertEqual(has_own_session(event), shape.isolated)
 
     async def test_stored_line(self) -> None:
         for shape in self.rows():

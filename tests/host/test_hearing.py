@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from test_hooks import ANN, ANSWER, BEN, HOST, HooksCase
+from test_hooks import ANN, ANSWER, BEN, HOST, ZH, HooksCase
 
 CHAT = ANN.chat  # what follows needs the AstrBot that was imported just now
 
@@ -84,6 +84,16 @@ class HeardTest(ListeningCase):
         denied = await self.start(privacy={"deny_chats": [CHAT]})
         self.assertFalse(denied.listens(event))
 
+    async def test_refused_where_each_member_has_a_session(self) -> None:
+        for is_isolated in (True, False):
+            event = await self.event(text="/hindsight listen on")
+            event.role = "admin"
+            if is_isolated:
+                HOST.isolate(event)
+            told = "".join([text async for text in self.plugin.answer(event, "listen on")])
+            self.assertEqual(ZH("listen_isolated") in told, is_isolated, told)
+            self.assertEqual(self.plugin.listens(event), not is_isolated)
+
     async def test_turn_and_line_are_one(self) -> None:
         first = await self.event()
         self.switch(first)
@@ -112,7 +122,7 @@ class HeardTest(ListeningCase):
                 await self.heard("明天去爬山吗")
         self.assertEqual(error.call_count, 1)
         self.assertTrue(error.call_args.kwargs["exc_info"])
-        with mock.patch.object(self.plugin, "_message", side_effect=ValueError):
+        with mock.patch.object(self.plugin._reception, "message", side_effect=ValueError):
             await self.heard("后天去爬山吗")
             self.assertEqual(await self.text(), "")
         with mock.patch.object(self.plugin, "listens", side_effect=ValueError):

@@ -22,11 +22,12 @@ HOST = Host()  # before anything else imports AstrBot, which reads its root fold
 import plugin  # noqa: E402, F401
 import shapes  # noqa: E402
 from astrbot.api.provider import LLMResponse, ProviderRequest  # noqa: E402
+from astrbot.core.agent.message import AssistantMessageSegment, TextPart  # noqa: E402
 from astrbot.core.pipeline.context_utils import call_event_hook  # noqa: E402
 from astrbot.core.star.session_plugin_manager import SessionPluginManager  # noqa: E402
 from astrbot.core.star.star import star_map  # noqa: E402
 from astrbot.core.star.star_handler import EventType, star_handlers_registry  # noqa: E402
-from astrbot_plugin_hindsight_memory import main  # noqa: E402
+from astrbot_plugin_hindsight_memory import bridge, main, reception  # noqa: E402
 from astrbot_plugin_hindsight_memory.handover import POLL_SECONDS  # noqa: E402
 from astrbot_plugin_hindsight_memory.intake import LATE_SECONDS  # noqa: E402
 from astrbot_plugin_hindsight_memory.outbox import Outbox  # noqa: E402
@@ -105,12 +106,12 @@ class HooksCase(BankCase):
     @staticmethod
     def drop_bridge() -> None:
         """The last instance of a test is followed by none, and the loop ends at once."""
-        for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+        for hook in star_handlers_registry.get_handlers_by_module_name(bridge.BRIDGE):
             star_handlers_registry.remove(hook)
-        star_map.pop(main.BRIDGE, None)
+        star_map.pop(bridge.BRIDGE, None)
 
     def assemble(self, *arguments: Any, **named: Any) -> Any:
-        outbox = Outbox(self.folder, every_n_turns=1)
+        outbox = Outbox(self.folder, every_n_turns=1, now=self.clock.monotonic)
         named |= {"client": self.bank.client(), "outbox": outbox}
         return assemble(*arguments, **named | {"clock": BackgroundClock(self.clock)})
 
@@ -146,7 +147,7 @@ class HooksCase(BankCase):
         return block
 
     def scope(self, event: Any) -> Any:
-        return self.plugin._scope(event)
+        return self.plugin._reception.scope(event)
 
     async def stored(self, instance: Any = None) -> list[str]:
         """The texts in the bank once everything has been sent."""
@@ -187,6 +188,23 @@ class TurnTest(HooksCase):
             await self.plugin.remember(event, run_of(), response)
         self.assertEqual(await self.stored(), [])
 
+    async def test_what_is_meant_for_the_model_alone_is_cut_out_of_the_reply(self) -> None:
+        for echo in (
+            "<hindsight_memory>\n- 小明爱绿茶\n</hindsight_memory>",
+            "<system_reminder>User ID: 30405060708</system_reminder>",
+            "<system_reminder>User ID: 30405060708</system_reminder><hindsight_memory>小明爱绿茶",
+        ):
+            event = await self.event()
+            await self.begin(event)
+            await self.request(event)
+            said = f"{ANSWER}\n{echo}"
+            response = LLMResponse(role="assistant", completion_text=said)
+            message = AssistantMessageSegment(content=[TextPart(text=said)])
+            await self.plugin.remember(event, run_of(message), response)
+            with self.subTest(echo):
+                self.assertEqual(response.completion_text, ANSWER)
+                self.assertEqual([part.text for part in message.content], [ANSWER])
+
     async def test_event_with_which_astrbot_wakes_itself_is_not_stored(self) -> None:
         await self.done(HOST.cron_event("bot1:GroupMessage:70405060708", "note"))
         self.assertEqual(await self.stored(), [])
@@ -211,7 +229,7 @@ class AskedAgainTest(HooksCase):
     async def test_off_and_pause(self) -> None:
         for words, reason in (("off", Skip.CHAT_OFF), ("pause 5", Skip.PAUSED)):
             event = await self.waiting()
-            with mock.patch.object(main, "is_manager", lambda _: True):
+            with mock.patch.object(reception, "is_manager", lambda _: True):
                 await self.command(words)
                 await self.assert_without_memory(event, reason)
                 await self.command("on")
@@ -262,7 +280,7 @@ class AskedAgainTest(HooksCase):
         ):
             event = await self.waiting()
             await self.request(event)
-            with mock.patch.object(main, "is_manager", lambda _: True):
+            with mock.patch.object(reception, "is_manager", lambda _: True):
                 await self.command(before, BEN)
                 await self.plugin.note_follow_up(await self.event(BEN, said))
                 await self.command(after, BEN)
@@ -401,7 +419,9 @@ class SharingTest(HooksCase):
         make = shapes.onebot("group", before=[{"type": "reply", "data": {"id": "1"}}])
         with mock.patch.object(shapes, "_onebot_call", call):
             event = await make(HOST, BEN)
-        message = self.plugin._reader(event, self.scope(event)).message(self.clock.local())
+        message = self.plugin._reception.reader(event, self.scope(event)).message(
+            self.clock.local()
+        )
         self.assertIn("引用", message.stored)
         return str(message.stored)
 
@@ -548,20 +568,20 @@ class ReloadTest(HooksCase):
         await self.start()
         await self.take_in()
         self.assertIn(ANSWER, "".join(await self.stored()))
-        await until(lambda: main.BRIDGE not in star_map)
-        bridge = star_handlers_registry.get_handlers_by_module_name(main.BRIDGE)
-        self.assertEqual(bridge, [])
+        await until(lambda: bridge.BRIDGE not in star_map)
+        hooks = star_handlers_registry.get_handlers_by_module_name(bridge.BRIDGE)
+        self.assertEqual(hooks, [])
 
     async def test_registered_instance_alone_is_called(self) -> None:
         self.enterContext(mock.patch.object(main, "BRIDGE_SECONDS", math.inf))
         await self.plugin.terminate()
         with mock.patch.object(star_map[main.__name__], "star_cls", self.plugin):
             event = await self.event()
-            for hook in star_handlers_registry.get_handlers_by_module_name(main.BRIDGE):
+            for hook in star_handlers_registry.get_handlers_by_module_name(bridge.BRIDGE):
                 await hook.handler(event, None, None)
         self.assertIsNone(event.get_extra(main.TURN_EXTRA))
         await self.start()
-        await until(lambda: main.BRIDGE not in star_map)
+        await until(lambda: bridge.BRIDGE not in star_map)
 
     async def test_message_while_the_old_instance_ends(self) -> None:
         """It is still answered with memory, at once."""

@@ -18,9 +18,6 @@ from rig.polling import PATIENCE, eventually
 from rig.proxy import Recorded
 from rig.stack import StackTest
 
-ALONE = True
-"""A thousand turns and a dozen restarts want the whole machine."""
-
 PLUGIN = "astrbot_plugin_hindsight_memory"
 TURNS = 1000
 CHATS = 20

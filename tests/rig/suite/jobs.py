@@ -23,6 +23,9 @@ GRACE_SECONDS = 60.0
 DRAIN_SECONDS = 5.0
 
 Report = Callable[[str], None]
+Places = asyncio.Semaphore | None
+"""Where a job waits for its turn, and shows its output when it has ended; where there are none, one
+runs after another and shows what it prints as it comes."""
 
 _OUTCOMES = ("passed", "failed", "skipped")
 _FAILURES = ("failures", "errors", "unexpected successes")
@@ -148,17 +151,12 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 await asyncio.wait_for(process.wait(), GRACE_SECONDS)
 
 
-async def run_jobs(jobs: Sequence[Job], workers: int, tally: Counts) -> None:
-    """Run several jobs, so many at once; then the output of each is shown when it has ended."""
-    limit = asyncio.Semaphore(workers)
+async def run_jobs(jobs: Sequence[Job], places: Places, tally: Counts) -> None:
+    """Run several jobs and count their tests."""
 
-    async def run(job: Job) -> None:
-        async with limit:
+    async def run(job: Job, places: asyncio.Semaphore) -> None:
+        async with places:
             heading = f"\n===== {job.title} ====="
-            if workers == 1 or len(jobs) == 1:
-                print_line(heading)
-                tally.update(await run_job(job, print_line))
-                return
             print_line(f"... {job.title} started")
             lines = [heading]
             try:
@@ -166,6 +164,11 @@ async def run_jobs(jobs: Sequence[Job], workers: int, tally: Counts) -> None:
             finally:
                 print_line("\n".join(lines))
 
+    if places is None:
+        for job in jobs:
+            print_line(f"\n===== {job.title} =====")
+            tally.update(await run_job(job, print_line))
+        return
     async with asyncio.TaskGroup() as group:
         for job in jobs:
-            group.create_task(run(job))
+            group.create_task(run(job, places))

@@ -6,16 +6,21 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from collections.abc import Collection, Coroutine
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from rig import venvs
 from rig.chromium import MissingBrowser, find_browser
 from rig.signals import stopping_on_signals
 from rig.suite.checks import run_checks
-from rig.suite.jobs import CHECKOUT, TESTS, Counts, Job, run_jobs, start
+from rig.suite.jobs import CHECKOUT, TESTS, Counts, Job, Places, run_jobs, start
 
 HOST_VENVS = ("astrbot-latest", "astrbot-minimum")
+LONG = ("test_durability", "test_rights", "test_remembers")
+"""Live modules that are begun first, as they take longest."""
+
 LEAST_COVERAGE = 95
 """Percent of lines and branches of the plugin's modules, all but the border to AstrBot."""
 
@@ -43,25 +48,33 @@ def run_suite(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, tally: Counts) -> None:
-    """Run what is wanted; what the live tests need is installed meanwhile."""
+    """Run what is wanted, side by side; what the live tests need is installed meanwhile.
+
+    Modules that need the machine for themselves come last.
+    """
     live = {folder: _modules(folder, options) for folder in ("live", "host", "browser")}
+    alone = [file for file in live["live"] if runs_alone(file)]
+    places = asyncio.Semaphore(options.jobs) if options.jobs > 1 else None
+    works: list[Coroutine[Any, Any, None]] = []
+    if options.unit:
+        works.append(_unit(places, tally))
+    if options.checks:
+        works.append(run_checks(places, tally))
+    if options.live is not None:
+        works.append(_live(live, alone, places, tally))
     with stopping_on_signals():
-        installing = asyncio.create_task(asyncio.to_thread(_install, live))
-        try:
-            if options.unit:
-                await _unit(options.jobs, tally)
-            if options.checks:
-                await run_checks(tally)
-            if options.live is not None:
-                await _live(live, await installing, options.jobs, tally)
-        finally:
-            installing.cancel()
+        if places:
+            await asyncio.gather(*works)
+        else:
+            for work in works:
+                await work
+        await run_jobs([_live_job(file, sys.executable) for file in alone], None, tally)
 
 
 # --- Unit tests -----------------------------------------------------------------------------------
 
 
-async def _unit(workers: int, tally: Counts) -> None:
+async def _unit(places: Places, tally: Counts) -> None:
     """Run the unit tests with what the README names, and measure the plugin's coverage.
 
     Every warning is an error. The running Python measures; each other one there is runs them as
@@ -75,7 +88,7 @@ async def _unit(workers: int, tally: Counts) -> None:
         jobs = [_unit_job(sys.executable, *measuring)]
         for version in versions:
             jobs.append(_unit_job(str(await asyncio.to_thread(venvs.ensure, "plain", version))))
-        await run_jobs(jobs, workers, tally)
+        await run_jobs(jobs, places, tally)
         coverage = ("-m", "coverage", "report", data, f"--fail-under={LEAST_COVERAGE}")
         process = await start([sys.executable, *coverage])
         output, _ = await process.communicate()
@@ -110,22 +123,28 @@ def _install(live: dict[str, list[Path]]) -> dict[str, str]:
 
 
 async def _live(
-    live: dict[str, list[Path]], pythons: dict[str, str], workers: int, tally: Counts
+    live: dict[str, list[Path]],
+    alone: Collection[Path],
+    places: Places,
+    tally: Counts,
 ) -> None:
-    """Run the live tests, each module in a process of its own.
+    """Run the live tests, each module in a process of its own, those that take long first.
 
     Those in `host` run inside of both versions of AstrBot, those in `browser` beside what drives a
-    browser. Modules that need the machine for themselves come last.
+    browser.
     """
-    jobs = [_live_job(file, sys.executable) for file in live["live"] if not runs_alone(file)]
+    pythons = await asyncio.to_thread(_install, live)
+    beside = sorted(
+        (file for file in live["live"] if file not in alone),
+        key=lambda file: file.stem not in LONG,
+    )
+    jobs = [_live_job(file, sys.executable) for file in beside]
     for name in HOST_VENVS:
         jobs += [_live_job(file, pythons[name], f" in {name}") for file in live["host"]]
     jobs += [_live_job(file, pythons["browser"]) for file in live["browser"]]
-    alone = [_live_job(file, sys.executable) for file in live["live"] if runs_alone(file)]
     if not jobs and not alone:
         tally.check(False, "no live test module is called so; some need --browser")
-    await run_jobs(jobs, workers, tally)
-    await run_jobs(alone, 1, tally)
+    await run_jobs(jobs, places, tally)
 
 
 def runs_alone(file: Path) -> bool:
