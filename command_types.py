@@ -6,6 +6,7 @@ puts the rows together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -87,6 +88,7 @@ class Caller:
         typed: The whole command as it was typed, ids and all.
         chat_name: What the group is called, where the platform tells.
         message: The keyed hash of the message that it was typed in, see `Message.key`.
+        began: When that message came, in monotonic seconds, where a model uses a tool for it.
         has_own_session: AstrBot gives each member of this group a session, and so a memory.
     """
 
@@ -103,6 +105,7 @@ class Caller:
     typed: str = field(default="", repr=False)
     chat_name: str = ""
     message: str = ""
+    began: float = math.inf
     has_own_session: bool = False
 
     @property

@@ -440,7 +440,7 @@ class Eraser:
         return await self._erasure(erasure.chat) or erasure
 
     async def _forget_records(
-        self, erasure: Erasure, gone: Sequence[str], busy: Collection[str], *, is_last: bool
+        self, erasure: Erasure, gone: Sequence[str], busy: set[str], *, is_last: bool
     ) -> bool:
         """Deletes the server's records of what wrote the documents: they hold the whole text.
 

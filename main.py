@@ -360,7 +360,10 @@ class HindsightMemory(Star):
         await self._reception.note_persona(event)
         text = await self._reception.clean(event, text)
         caller = self._reception.caller(event, await self._reception.admitted(event))
-        knows_private = is_private(turn_of(event))
+        turn = turn_of(event)
+        if turn:
+            caller = replace(caller, began=turn.message.began)
+        knows_private = is_private(turn)
         return await self._parts.tools.answer(name, caller, text, is_private=knows_private)
 
     # --- Turns --------------------------------------------------------------------------------

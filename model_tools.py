@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .cleaning import neutralise
@@ -142,7 +142,8 @@ class ModelTools:
             by_bot=True,
             message=caller.message,
         )
-        await self._delivery.add(record)
+        # What was erased since the model was asked covers what it says of it.
+        await self._delivery.add(replace(record, began=min(record.began, caller.began)))
         return texts("tool_remembered")
 
 

@@ -206,6 +206,16 @@ class RunningTurnTest(ErasureCase):
         await self.in_the_end()
         self.assertEqual(self.texts(), [])
 
+    async def test_tool_of_a_turn_that_runs_while_it_is_erased(self) -> None:
+        for erase in (self.wipe, self.forget_person):
+            began = self.begun().began
+            await erase()
+            self.clock.now += 1.0
+            await self.tools.answer("remember", self.caller(began=began), "小明喜欢喝茶")
+            await self.in_the_end()
+            self.assertEqual(self.texts(), [])
+            await self.no_background()
+
     async def test_optout_while_the_bot_works(self) -> None:
         before = self.begun()
         await self.ask("optout")
