@@ -64,12 +64,16 @@ _ENTITY = re.compile(r"&(#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]{1,31});")
 _HALF_ENTITY = re.compile(r"&(?=#|lt|gt|amp)", re.IGNORECASE)
 """What browsers decode without its `;`."""
 _ANGLES = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
-_BLOCK = re.compile(
-    r"(?:(?<!\s)\s++)?<\s*(?P<name>hindsight_memor(?:y|ies)|system[_ -]reminder|quoted[_ ]message"
-    r"|image_caption|attachment)(?:\s[^<>]{0,200})?>"
-    r".*?(?:<\s*/\s*(?P=name)\s*>|\Z)\s*",
-    re.DOTALL | re.IGNORECASE,
+_FOR_THE_MODEL = r"hindsight_memor(?:y|ies)|system[_ -]reminder"
+_BLOCK, _ECHO = (
+    re.compile(
+        rf"(?:(?<!\s)\s++)?<\s*(?P<name>{names})(?:\s[^<>]{{0,200}})?>"
+        r".*?(?:<\s*/\s*(?P=name)\s*>|\Z)\s*",
+        re.DOTALL | re.IGNORECASE,
+    )
+    for names in (rf"{_FOR_THE_MODEL}|quoted[_ ]message|image_caption|attachment", _FOR_THE_MODEL)
 )
+"""Tags that are not stored, and those that nobody writes but a model that repeats its request."""
 _DIGIT, _HEX = "[0-9oOlI]", "[0-9a-fA-FoOlI]"
 """Digits, and letters that look like some."""
 _LOOKS = str.maketrans("oli", "011")
@@ -385,9 +389,12 @@ def neutralise(text: str) -> str:
 
 
 def strip_block(text: str) -> str:
-    """Cuts every memory block, and AstrBot's own markup, out of a text; lines stay."""
+    """Cuts memory blocks, and AstrBot's reminders, out of a reply; lines stay.
+
+    AstrBot's other tags (`<attachment>`) are words that a reply about XML may hold.
+    """
     draft = Draft(text)
-    draft.replace(_BLOCK, lambda *_: "\n", SYNTAX)
+    draft.replace(_ECHO, lambda *_: "\n", SYNTAX)
     return draft.text.strip() if draft.text != text else text
 
 

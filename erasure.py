@@ -459,7 +459,7 @@ class Eraser:
         searched = self._searched.setdefault(erasure.chat, set())
         searched.difference_update(gone, busy)
         every = {*erasure.documents, *([_ALL] if erasure.whole else ())}
-        wanted = {_ALL} if is_last else (every - searched - busy) | {*gone}
+        wanted = {_ALL} if is_last else every.difference(searched, busy) | {*gone}
         left: set[str] = set()
         if wanted:
             with contextlib.suppress(AccessRefusedError, RequestRejectedError):

@@ -1,7 +1,8 @@
 """What is said in a group that listens, without calling the bot.
 
-Whoever hands a message over waits for nothing: it is put in a buffer, and twice a second all that
-is there is read and put on disk in one go. So a kill takes the last second, no more.
+Whoever hands a message over waits for nothing: it is put in a buffer, and again and again what has
+been there for `HEAR_SECONDS` is read and put on disk in one go. So a kill takes the last second, no
+more, and what is heard out of order has found its place by then.
 
 Two accounts of the bot in one group are told of each message once each; what one has heard, the
 other has not. A message that calls either of them becomes a turn, and is not heard.
@@ -10,6 +11,7 @@ other has not. A message that calls either of them becomes a turn, and is not he
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
@@ -22,8 +24,10 @@ from .memory import ChatMemory
 from .scope import Scope
 from .transcript import Message
 
-HEAR_SECONDS = 0.5
-"""The rest of the second is for reading and writing, on a machine that is busy."""
+HEAR_SECONDS = 0.4
+"""Between two flushes, and so long each message waits for one: AstrBot works on events side by
+side, so that an older message, or the call that makes a turn of it, may be heard after it. Twice
+this is less than a second, the rest of which is for reading and writing on a busy machine."""
 MAX_BUFFERED = 5000
 """Of more, which a second does not bring, the oldest are given up."""
 LIKENESS_SECONDS = 120.0
@@ -104,15 +108,20 @@ class Listening:
             await self._wake.wait()
             self._wake.clear()
             await self._clock.sleep(HEAR_SECONDS)
-            await self.flush()
+            await self.flush(until=self._clock.monotonic() - HEAR_SECONDS)
+            if self._buffer:
+                self._wake.set()
 
-    async def flush(self) -> None:
-        """Reads what was heard, a message at a time, and puts it on disk."""
+    async def flush(self, *, until: float = math.inf) -> None:
+        """Reads what was heard, a message at a time, and puts it on disk.
+
+        Args:
+            until: Only what was heard by then, in seconds of the monotonic clock.
+        """
         async with self._flushing:
-            # AstrBot works on events side by side, so that they are heard out of order.
-            in_order = sorted(self._buffer, key=lambda one: (one.at, one.came))
+            in_order = sorted(self._buffer, key=lambda one: (one.began > until, one.at, one.came))
             self._buffer = deque(in_order, maxlen=MAX_BUFFERED)
-            while self._buffer:
+            while self._buffer and self._buffer[0].began <= until:
                 heard = self._buffer.popleft()
                 try:
                     message = await self._read(heard)

@@ -44,7 +44,7 @@ class AnswerTest(unittest.TestCase):
 
 class EchoTest(unittest.TestCase):
     def test_text_without_an_echo_is_left_alone(self) -> None:
-        for text in (None, "", " tea, and 1 < 2 "):
+        for text in (None, "", " tea, and 1 < 2 ", "write <attachment>tea</attachment>"):
             part = SimpleNamespace(type="text", text=text)
             answer = SimpleNamespace(completion_text=text)
             cut_echo([said("assistant", content=[part])], answer)

@@ -15,11 +15,11 @@ from astrbot_plugin_hindsight_memory.texts import Language, Texts
 from rig import venvs
 from rig.astrbot import AstrBot
 from rig.browser import Browser, Locale, SettingsDialog, WebInterface, translation_of
+from rig.commands import command, whole_status
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
 from rig.polling import PATIENCE, eventually
 from rig.stack import CHECKOUT, StackTest
-from rig.status import whole_status
 from support import SCHEMA, leaves
 
 sys.path.insert(0, str(CHECKOUT / "tools"))
@@ -94,7 +94,7 @@ class FirstDayTest(unittest.IsolatedAsyncioTestCase):
         self.assertLess(time.monotonic() - started, FIVE_MINUTES)
 
     async def status(self, bot: AstrBot) -> str:
-        return await bot.onebot.ask_private(PERSON, "/hindsight status")
+        return await command(bot.onebot, PERSON, "status")
 
 
 class SettingsPageTest(StackTest):

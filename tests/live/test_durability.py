@@ -7,7 +7,6 @@ import contextlib
 import os
 import random
 import re
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -85,23 +84,23 @@ class DurabilityTest(StackTest):
             await self.arrives_once(f"重载时发送{number}")
 
     async def working(self, who: int, text: str) -> asyncio.Task[str]:
-        """Asks what takes the model long; the model is at work when this returns."""
+        """Asks what the model is held by; it is at work when this returns."""
         self.model.clear()
         onebot = self.bot.onebot
-        asking = asyncio.create_task(onebot.ask_private(who, f"SLEEP:15 SAY:{text}", timeout=120))
+        asking = asyncio.create_task(onebot.ask_private(who, f"HOLD SAY:{text}"))
 
         async def asked() -> bool:
             return any(text in str(body) for body in self.model.requests)
 
-        await eventually(asked, 60, "the model is at work", 0.05)
+        await eventually(asked, PATIENCE, "the model is at work")
         return asking
 
     async def test_reload_while_the_model_works(self) -> None:
         asking = await self.working(33041, "重载时还在想")
         await self.bot.dashboard.reload_plugin(PLUGIN)
-        self.assertFalse(asking.done(), "the reload waited for the model")
         await self.say(33042, "旁人照常聊天")
-        self.assertFalse(asking.done(), "somebody else waited for the model")
+        self.assertFalse(asking.done(), "neither the reload nor anybody else waited for the model")
+        self.model.let_go()
         await asking
         for text in ("重载时还在想", "旁人照常聊天"):
             await self.arrives_once(text)
@@ -111,6 +110,7 @@ class DurabilityTest(StackTest):
         asking = await self.working(33043, "停用时才想好")
         await self.bot.dashboard.enable_plugin(PLUGIN, False)
         self.assertFalse(asking.done(), "the end waited for the model")
+        self.model.let_go()
         await asking
         await eventually(self.left_files, PATIENCE, "what the closed instance leaves")
         self.bot.kill()
@@ -120,7 +120,7 @@ class DurabilityTest(StackTest):
 
     async def test_reload_after_the_model_failed(self) -> None:
         with contextlib.suppress(AssertionError):
-            await self.bot.onebot.ask_private(33044, "ERR400 模型出错了", timeout=60)
+            await self.bot.onebot.ask_private(33044, "ERR400 模型出错了")
         await self.bot.dashboard.reload_plugin(PLUGIN)
         await self.say(33044, "出错之后的话")
         await self.arrives_once("出错之后的话")
@@ -203,10 +203,7 @@ class DurabilityTest(StackTest):
     def nothing_waits(self) -> bool:
         if self.left_files():
             return False
-        database = self.bot.plugin_data_dir / "outbox.db"
-        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
-        with contextlib.closing(connection):
-            return connection.execute("SELECT COUNT(*) FROM windows").fetchone() == (0,)
+        return not self.bot.outbox("SELECT id FROM windows")
 
     async def make_trouble(self, answered: list[str], chats: list[asyncio.Task[None]]) -> None:
         """Kills or reloads after every two hundred or so answers, until the chats end."""
@@ -215,7 +212,7 @@ class DurabilityTest(StackTest):
             goal = len(answered) + dice.randint(120, 220)
             await eventually(
                 lambda goal=goal: len(answered) >= goal or all(task.done() for task in chats),
-                120,
+                PATIENCE,
                 "more answers",
             )
             if dice.random() < 0.5:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from rig.astrbot import ADMIN
+from rig.commands import command, whole_status
 from rig.model import memory_blocks
 from rig.onebot import SELF_ID, OneBot, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from rig.stack import StackTest
 
 FIRST_ID = 500_000
+WITHDRAWN = "SELECT message FROM said WHERE document_id = ''"
+"""What was withdrawn, as it is noted on disk."""
 
 
 class GroupsCase(StackTest):
     """What the tests of this module ask of the stack."""
+
+    options: ClassVar[dict[str, Any]] = {"commands": {"per_minute": 60}}
 
     async def stored(self) -> str:
         """Everything that is stored."""
@@ -40,18 +46,23 @@ class GroupsCase(StackTest):
 class WithdrawnTest(GroupsCase):
     async def test_while_the_model_works(self) -> None:
         group, onebot = 77101, self.bot.onebot
-        answer = await onebot.group(group, 36101, "SLEEP:3 我的保险箱密码在阁楼")
+        known = len(self.bot.outbox(WITHDRAWN))
+        answer = await onebot.group(group, 36101, "HOLD 我的保险箱密码在阁楼")
         await eventually(
             lambda: self.model.requests_with("保险箱"), PATIENCE, "the model is at work"
         )
         await onebot.notice(
             "group_recall", user_id=36101, group_id=group, message_id=answer, operator_id=36102
         )
+        await eventually(
+            lambda: len(self.bot.outbox(WITHDRAWN)) > known, PATIENCE, "the withdrawal on disk"
+        )
+        self.model.let_go()
         await onebot.reply(target=("group", group))
         await onebot.ask_group(group, 36102, "我养了一只橘猫")
         await self.expect(": 我养了一只橘猫", 1)
         self.assertEqual(await self.count("保险箱"), 0)
-        self.assertEqual(await self.count("SLEEP"), 0)
+        self.assertEqual(await self.count("HOLD"), 0)
 
     async def test_after_it_was_delivered(self) -> None:
         group, onebot = 77102, self.bot.onebot
@@ -69,8 +80,7 @@ class WithdrawnTest(GroupsCase):
         await self.expect("九月三十一号", 0)
         await self.expect(": 我对芒果过敏", 1)
         self.assertEqual(len(onebot.sent), sent, "nobody is answered")
-        status = await onebot.ask_group(group, ADMIN, "/hindsight status all", at=False)
-        self.assertIn("撤回后忘掉的消息", status)
+        self.assertIn("撤回后忘掉的消息", await whole_status(onebot))
 
     async def test_in_private_and_the_bots_own(self) -> None:
         onebot, who = self.bot.onebot, 36301
@@ -111,6 +121,11 @@ class ListeningTest(GroupsCase):
             await onebot.emit(event)
         self.number += 1
 
+    async def has_heard_all(self) -> bool:
+        """Whether the plugin has read what was said, for which nobody waits."""
+        stats = await command(self.bot.onebot, ADMIN, "stats json")
+        return bool(json.loads(stats)["heard"] == self.number - FIRST_ID)
+
     def setUp(self) -> None:
         super().setUp()
         self.number = FIRST_ID
@@ -125,9 +140,9 @@ class ListeningTest(GroupsCase):
 
     async def listen(self, group: int, second: OneBot) -> None:
         onebot = self.bot.onebot
-        refused = await onebot.ask_group(group, 36401, "/hindsight listen on", at=False)
+        refused = await command(onebot, 36401, "listen on", group)
         self.assertNotIn("optout", refused)
-        told = await onebot.ask_group(group, 36400, "/hindsight listen on", at=False, role="owner")
+        told = await command(onebot, 36400, "listen on", group, role="owner")
         for word in ("listen off", "optout", "forgetme"):
             self.assertIn(word, told)
         sent, asked = len(onebot.sent) + len(second.sent), len(self.model.requests)
@@ -140,6 +155,7 @@ class ListeningTest(GroupsCase):
         self.assertEqual(await self.count("句是关于爬山的"), 0, "nothing before the window is full")
         self.assertEqual(len(self.model.requests) - asked, 1, "the mark's alone")
         self.assertEqual(len(onebot.sent) + len(second.sent) - sent, 1)
+        await eventually(self.has_heard_all, PATIENCE, "all that was said is heard", 1.0)
         self.model.clear()
         await self.both(second, group, 36402, "小红", "关于爬山的路有多远", calls=SELF_ID)
         await onebot.reply(target=("group", group))
@@ -154,9 +170,9 @@ class ListeningTest(GroupsCase):
             self.assertEqual(text.count(words), 1, (words, text))
         self.assertLess(places[5], text.index("关于爬山的路有多远"))
         self.assertLess(text.index("关于爬山的路有多远"), places[6])
-        off = await onebot.ask_group(group, ADMIN, "/hindsight listen off", at=False, role="owner")
+        off = await command(onebot, ADMIN, "listen off", group, role="owner")
         self.assertIn("forget", off)
         await self.both(second, group, 36401, "小明", "关了以后说的话")
         await self.marked("旁听记号二")
-        listed = await onebot.ask_group(group, 36401, "/hindsight list 关了以后", at=False)
+        listed = await command(onebot, 36401, "list 关了以后", group)
         self.assertNotIn("说的话", listed)

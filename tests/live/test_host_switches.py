@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from rig.astrbot import PLUGIN
+from rig.commands import whole_status
 from rig.dify import DifyStub
 from rig.model import memory_blocks
-from rig.polling import eventually
-from rig.status import whole_status
+from rig.polling import PATIENCE, eventually
 from test_hosts import LINE, HostTest, Json
 
 
@@ -59,8 +59,9 @@ class SwitchedOffTest(HostTest):
 
         async def ask() -> None:
             text = 'TOOL:hindsight_remember{"content": "规则不许记的秘密"}'
-            await self.bot.onebot.ask_private(42111, text, timeout=60)
-            await eventually(lambda: "停用了本插件" in str(self.model.requests), 60, "a refusal")
+            await self.bot.onebot.ask_private(42111, text)
+            refused = "停用了本插件"
+            await eventually(lambda: refused in str(self.model.requests), PATIENCE, "a refusal")
 
         await self.assert_untouched(ask, "秘密")
         await self.bot.dashboard.delete_session_rules(umo)

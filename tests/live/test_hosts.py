@@ -39,6 +39,10 @@ class HostTest(ChatTest):
         super().setUp()
         self.model.script = None
 
+    async def logged(self, text: str) -> None:
+        """Awaits that AstrBot has done something, as its log tells."""
+        await eventually(lambda: text in self.bot.log(), PATIENCE, f"{text} in the log")
+
     async def assert_nothing_of_the_host(self) -> None:
         """Fails if something that no person and no bot has said is in what was sent."""
         sent = [r.body.decode() for r in [*self.recalls(), *self.retains()]]
@@ -95,6 +99,7 @@ class SettingsTest(HostTest):
     async def test_what_others_said_in_the_group_is_the_models_only(self) -> None:
         onebot = self.bot.onebot
         await onebot.group(71102, 41102, "旁人说的闲话", at=False, card="小红")
+        await self.logged("group_chat_context | onebot1:GroupMessage:71102 | ")
         await onebot.ask_group(71102, 41103, "我想去看极光", card="小明")
         self.assertIn("旁人说的闲话", whole_text(self.model.requests[-1]))
         await self.stored("我想去看极光")
@@ -182,27 +187,21 @@ class ConversationTest(HostTest):
         self.model.script = lambda body: (
             "都办好了" if body["messages"][-1]["role"] == "tool" else None
         )
-        onebot = self.bot.onebot
-        await onebot.private(43103, "TOOL:look_up {} TOOLSLEEP:5 查一下车票")
-        await eventually(lambda: self.model.requests, PATIENCE, "a request to the model")
-        await onebot.private(43103, "对了，我不吃香菜")
-        await self.answered(onebot, 43103, "都办好了")
+        await self.say_meanwhile(43103, "HOLD TOOL:look_up {} 查一下车票", "对了，我不吃香菜")
+        await self.answered(self.bot.onebot, 43103, "都办好了")
         self.assertEqual(len(self.model.requests), 2)
         self.assertIn("我不吃香菜", whole_text(self.model.requests[-1]))
         document = await self.stored("我不吃香菜")
         text = document["original_text"]
         self.assertEqual(len(text.splitlines()), 3, text)
-        self.assertRegex(text, LINE + "TOOL:look_up")
+        self.assertRegex(text, LINE + "HOLD TOOL:look_up")
         self.assertRegex(text, LINE + "对了，我不吃香菜\n")
         await self.assert_stored_once("我不吃香菜")
         await self.assert_nothing_of_the_host()
 
     async def test_message_that_comes_too_late_for_the_agent(self) -> None:
         """No tool result follows, so AstrBot answers it by itself, and it is its own turn."""
-        onebot = self.bot.onebot
-        await onebot.private(43104, "SLEEP:2 先说第一件事")
-        await eventually(lambda: self.model.requests, PATIENCE, "a request to the model")
-        await onebot.private(43104, "再说第二件事")
+        await self.say_meanwhile(43104, "HOLD 先说第一件事", "再说第二件事")
         await eventually(lambda: len(self.model.requests) > 1, PATIENCE, "a second request")
         await self.stored("再说第二件事")
         await self.assert_stored_once("先说第一件事", answers=1)
@@ -234,6 +233,17 @@ class ConversationTest(HostTest):
         self.assertRegex(given[-2], "^ADDED ")
         self.assertRegex(given[-1], r"(?s)^<hindsight_memory.*海鸥号")
         self.assertEqual(len(self.recalls()), 1)
+
+    async def say_meanwhile(self, who: int, first: str, second: str) -> None:
+        """Says something, and something more while the model is held by the first."""
+        await self.bot.onebot.private(who, first)
+        await eventually(lambda: self.model.requests, PATIENCE, "a request to the model")
+        await self.bot.onebot.private(who, second)
+        captured = (
+            f"Captured follow-up message for active agent run, umo=onebot1:FriendMessage:{who},"
+        )
+        await self.logged(captured)
+        self.model.let_go()
 
     async def answered(self, onebot: Any, who: int, text: str) -> None:
         """Awaits an answer, past what the bot says before it."""

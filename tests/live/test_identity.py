@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rig.astrbot import ADMIN, PLUGIN
+from rig.commands import command
 from rig.polling import PATIENCE, eventually
 from test_remembers import ChatTest
 
@@ -14,10 +15,7 @@ GIRL, BUTLER = "猫娘", "管家"
 
 class IdentityTest(ChatTest):
     async def command(self, words: str, group: int) -> str:
-        answer = await self.bot.onebot.ask_group(group, ADMIN, f"/hindsight {words}", at=False)
-        if "正在处理" in answer:
-            return (await self.bot.onebot.reply(target=("group", group))).text
-        return answer
+        return await command(self.bot.onebot, ADMIN, words, group)
 
     async def block_in(self, group: int, text: str) -> str:
         return await self.block_for(lambda: self.bot.onebot.ask_group(group, ADMIN, text))

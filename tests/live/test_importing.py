@@ -7,6 +7,7 @@ import time
 from typing import ClassVar
 
 from rig.astrbot import ADMIN, PLUGIN
+from rig.commands import command
 from rig.onebot import Segment, at_segment, text_segment
 from rig.polling import PATIENCE, eventually
 from test_hosts import HostTest, Json
@@ -53,15 +54,12 @@ class ImportTest(HostTest):
 
         return await eventually(all_there, PATIENCE, f"{number} things of the past", 1.0)
 
-    async def ask(self, words: str) -> str:
-        """The answer to a command of an admin, also where it takes longer."""
-        answer = await self.bot.onebot.ask_group(GROUP, ADMIN, words)
-        while "正在处理" in answer:
-            answer = (await self.bot.onebot.reply(target=("group", GROUP))).text
-        return answer
+    async def ask(self, words: str, group: int = 0) -> str:
+        """The answer to a command of an admin."""
+        return await command(self.bot.onebot, ADMIN, words, group)
 
-    async def code(self, words: str = "/hindsight import") -> str:
-        answer = await self.ask(words)
+    def code(self, answer: str) -> str:
+        """What starts the import that an answer shows."""
         found = re.search(r"import (\d{4})", answer)
         self.assertIsNotNone(found, answer)
         return found[1] if found else ""
@@ -69,12 +67,12 @@ class ImportTest(HostTest):
     async def test_group_of_five_over_a_kill_and_back(self) -> None:
         onebot = self.bot.onebot
         self.seed_group()
-        refused = await onebot.ask_group(GROUP, 45102, "/hindsight import", nickname="小红")
+        refused = await command(onebot, 45102, "import", GROUP, nickname="小红")
         self.assertIn("管理员", refused)
         self.proxy.clear()
-        code = await self.code()
+        code = self.code(await self.ask("import", GROUP))
         self.assertEqual([r for r in self.proxy.requests if r.method not in {"GET", "HEAD"}], [])
-        started = await self.ask(f"/hindsight import {code}")
+        started = await self.ask(f"import {code}", GROUP)
         self.assertIn("开始导入", started)
         self.bot.kill()
         await self.bot.start()
@@ -85,9 +83,9 @@ class ImportTest(HostTest):
         self.assertNotIn("闲话", texts)
         await self.live_people_have_the_same_numbers(lines)
         before = await self.texts()
-        again = await self.ask("/hindsight import")
+        again = await self.ask("import", GROUP)
         self.assertIn("没有可以导入的内容", again)
-        undone = await self.ask("/hindsight import undo")
+        undone = await self.ask("import undo", GROUP)
         self.assertIn("已撤销", undone)
         self.assertTrue(before)
         await self.only_live_lines_stay()
@@ -119,12 +117,9 @@ class ImportTest(HostTest):
         onebot, start = self.bot.onebot, time.time() - 2 * DAY
         onebot.seed(None, ADMIN, "我的自行车是第1件往事", time=start, name="管理员")
         onebot.seed(None, onebot.self_id, "记下了", time=start + 3, friend=ADMIN)
-        refused = await onebot.ask_private(45109, "/hindsight import")
-        self.assertIn("管理员", refused)
-        answer = await onebot.ask_private(ADMIN, "/hindsight import 100 5d")
-        found = re.search(r"import (\d{4})", answer)
-        self.assertIsNotNone(found, answer)
-        await onebot.ask_private(ADMIN, f"/hindsight import {found[1] if found else ''}")
+        self.assertIn("管理员", await command(onebot, 45109, "import"))
+        code = self.code(await self.ask("import 100 5d"))
+        await self.ask(f"import {code}")
         await self.stored("自行车")
         told = await onebot.reply(target=("private", ADMIN))
         self.assertIn("已导入", told.text)
@@ -136,6 +131,9 @@ class ImportTest(HostTest):
         umo = f"webchat:FriendMessage:webchat!astrbot!{session}"
         await dashboard.disable_plugin_in_session(umo, PLUGIN)
         await dashboard.chat("插件还没开时我种了第1件往事", session)
+        # A line tells whole seconds, and in doubt it was said while the memory was off.
+        said_at = int(time.time())
+        await eventually(lambda: int(time.time()) > said_at, PATIENCE, "another second")
         await dashboard.delete_session_rules(umo)
         await dashboard.chat("/hindsight off", session)
         await dashboard.chat("关着的时候说的秘密", session)
@@ -143,7 +141,6 @@ class ImportTest(HostTest):
         await self.not_stored("插件还没开时")
         answer = (await dashboard.chat("/hindsight import", session)).text
         self.assertIn("共 2 行", answer)
-        found = re.search(r"import (\d{4})", answer)
-        await dashboard.chat(f"/hindsight import {found[1] if found else ''}", session)
+        await dashboard.chat(f"/hindsight import {self.code(answer)}", session)
         await self.stored("插件还没开时")
         await self.not_stored("关着的时候说的秘密")

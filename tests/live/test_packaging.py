@@ -13,6 +13,7 @@ from pathlib import Path
 from rig import venvs
 from rig.astrbot import PLUGIN, AstrBot
 from rig.bank import Bank
+from rig.commands import command
 from rig.faults import Refuse
 from rig.hindsight import HindsightServer
 from rig.model import ModelStub, memory_blocks
@@ -81,12 +82,12 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         self.assertLess(self.archive.stat().st_size, MAX_BYTES)
         await self.bot.dashboard.install_plugin(as_older(self.archive))
         self.assertEqual(await self.version(), OLDER)
-        self.assertIn("api_key", await onebot.ask_private(37101, "/hindsight status"))
+        self.assertIn("api_key", await command(onebot, 37101, "status"))
         await self.configure()
         await onebot.ask_private(37101, "我住在杭州，请记住")
         await self.bank.stored("我住在杭州")
 
-        await onebot.ask_private(37102, "/hindsight off")
+        await command(onebot, 37102, "off")
         self.proxy.fault = Refuse()
         await onebot.ask_private(37101, "SAY:更新之前说的话")
         salt = (data / "salt.txt").read_bytes()
@@ -96,7 +97,7 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
         self.assertNotEqual(await self.version(), OLDER)
         self.assertEqual((data / "salt.txt").read_bytes(), salt)
         await self.bank.stored("更新之前说的话")
-        self.assertIn("本聊天关闭了记忆", await onebot.ask_private(37102, "/hindsight recall 杭州"))
+        self.assertIn("本聊天关闭了记忆", await command(onebot, 37102, "recall 杭州"))
         self.model.clear()
         await onebot.ask_private(37101, "我住在哪里？")
         self.assertIn("杭州", "".join(memory_blocks(self.model.requests[-1])))
@@ -108,9 +109,9 @@ class PackagingTest(unittest.IsolatedAsyncioTestCase):
 
         await self.bot.dashboard.install_plugin(self.archive)
         self.assertEqual((data / "salt.txt").read_bytes(), salt)
-        self.assertIn("杭州", await onebot.ask_private(37101, "/hindsight recall 杭州"))
+        self.assertIn("杭州", await command(onebot, 37101, "recall 杭州"))
         await self.uninstall(delete_config=True)
         await self.bot.dashboard.install_plugin(self.archive)
         self.assertEqual((data / "salt.txt").read_bytes(), salt)
-        self.assertIn("api_key", await onebot.ask_private(37101, "/hindsight status"))
+        self.assertIn("api_key", await command(onebot, 37101, "status"))
         await self.uninstall(delete_data=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import json
 import re
@@ -224,14 +225,12 @@ class AstrBot:
     def conversations(self) -> list[Json]:
         """Return the stored conversations, oldest first, with their parsed `content`."""
         database = self.root / "data" / "data_v4.db"
-        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
-        connection.row_factory = sqlite3.Row
-        try:
-            order = "SELECT * FROM conversations ORDER BY inner_conversation_id"
-            rows = [dict(row) for row in connection.execute(order)]
-        finally:
-            connection.close()
+        rows = _rows(database, "SELECT * FROM conversations ORDER BY inner_conversation_id")
         return [{**row, "content": json.loads(row["content"] or "[]")} for row in rows]
+
+    def outbox(self, query: str) -> list[Json]:
+        """Return what the plugin's queue on disk answers to a query."""
+        return _rows(self.plugin_data_dir / "outbox.db", query)
 
     # --- Configuration ----------------------------------------------------------------------------
 
@@ -405,6 +404,13 @@ def _git_files(folder: Path) -> list[Path]:
 
 
 # --- Small helpers --------------------------------------------------------------------------------
+
+
+def _rows(database: Path, query: str) -> list[Json]:
+    connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    with contextlib.closing(connection):
+        return [dict(row) for row in connection.execute(query)]
 
 
 def _site_packages(python: Path) -> Path:

@@ -65,7 +65,7 @@ class Bank:
         """Make the bank, or change its settings."""
         (await self._client.put(self.url, json=settings)).raise_for_status()
 
-    async def retain(self, *items: dict[str, Any], settle: float | None = 30.0) -> None:
+    async def retain(self, *items: dict[str, Any], settle: float | None = PATIENCE) -> None:
         """Store items, and wait until they are.
 
         Args:

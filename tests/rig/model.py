@@ -9,9 +9,8 @@ first text part of the last user message:
     ECHO_BLOCK              answers the memory block that it was given, verbatim, then "好的".
     ERR<status>             answers with this HTTP status. AstrBot tries again for a while after a
                             500; an ERR400 fails at once.
-    SLEEP:<s>               waits that long before it answers the user.
-    TOOLSLEEP:<s>           waits that long before each answer, those after tool results too.
-                            Stands beside a TOOL directive.
+    HOLD                    answers the user only once `ModelStub.let_go` is called. Stands beside
+                            another directive.
 
 Everything else is answered "收到：" and the beginning of the text. `ModelStub.script` goes before
 all of this.
@@ -45,8 +44,6 @@ USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 _BLOCK = re.compile(r"<hindsight_memory\b[^>]*>.*?</hindsight_memory>", re.DOTALL)
 _SAY = re.compile(r"SAY:(.*)")
 _ERROR = re.compile(r"ERR(\d{3})")
-_SLEEP = re.compile(r"(?<!TOOL)SLEEP:(\d+(?:\.\d+)?)")
-_TOOL_SLEEP = re.compile(r"TOOLSLEEP:(\d+(?:\.\d+)?)")
 _TOOL = re.compile(r"TOOL:([\w-]+)\s*")
 
 
@@ -95,34 +92,28 @@ class Answer:
         text: The text.
         tool: Name and JSON arguments of the tool that it calls, if any.
         status: The HTTP status; other than 200 there is no answer but an error.
-        delay: Seconds that it takes.
+        is_held: It is given only once somebody says so.
     """
 
     text: str
     tool: tuple[str, str] | None = None
     status: int = 200
-    delay: float = 0.0
+    is_held: bool = False
 
 
 def decide(body: Body) -> Answer:
     """Return what the directives in a request ask for."""
     user = user_text(body)
-    delay = _seconds(_TOOL_SLEEP, user)
     last = body["messages"][-1]
     if last["role"] == "tool":
-        return Answer("工具说：" + "\n".join(texts(last))[:TOOL_ECHO_LENGTH], delay=delay)
-    delay += _seconds(_SLEEP, user)
+        return Answer("工具说：" + "\n".join(texts(last))[:TOOL_ECHO_LENGTH])
+    is_held = "HOLD" in user
     if error := _ERROR.search(user):
-        return Answer("", status=int(error.group(1)), delay=delay)
+        return Answer("", status=int(error.group(1)), is_held=is_held)
     tool = _tool_call(user)
     if tool:
-        return Answer(INTERIM_TEXT, tool=tool, delay=delay)
-    return Answer(_text_for(user, body), delay=delay)
-
-
-def _seconds(pattern: re.Pattern[str], text: str) -> float:
-    found = pattern.search(text)
-    return float(found.group(1)) if found else 0.0
+        return Answer(INTERIM_TEXT, tool=tool, is_held=is_held)
+    return Answer(_text_for(user, body), is_held=is_held)
 
 
 def _tool_call(text: str) -> tuple[str, str] | None:
@@ -159,6 +150,7 @@ class ModelStub:
         """Make it; `start` opens the port."""
         self.requests: list[Body] = []
         self.script: Script | None = None
+        self._go = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -194,6 +186,11 @@ class ModelStub:
         """Forget the requests so far."""
         self.requests.clear()
 
+    def let_go(self) -> None:
+        """Give the answers that are held now."""
+        self._go.set()
+        self._go = asyncio.Event()
+
     def requests_with(self, text: str) -> list[Body]:
         """Return the requests whose user's own text contains something."""
         return [body for body in self.requests if text in user_text(body)]
@@ -207,7 +204,8 @@ class ModelStub:
         body: Body = await request.json()
         self.requests.append({**body, "received_at": time.time()})
         answer = self._answer(body)
-        await asyncio.sleep(answer.delay)
+        if answer.is_held:
+            await self._go.wait()
         if answer.status != 200:
             error = {"error": {"message": "the stub was told to fail", "type": "server_error"}}
             return web.json_response(error, status=answer.status)

@@ -18,6 +18,8 @@ from rig.running import Running
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BANK = "live"
+RECALL_SECONDS = 14.0
+"""The longest that the plugin waits for a recall: on a busy machine one takes seconds."""
 
 Json = dict[str, Any]
 
@@ -35,6 +37,7 @@ def plugin_config(url: str, api_key: str, **changes: Any) -> Json:
         "api_key": api_key,
         "bank_id": BANK,
         "retain": {"every_n_turns": 1, "idle_seconds": 1.0},
+        "recall": {"timeout_seconds": RECALL_SECONDS},
     }
     for key, value in changes.items():
         config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
