@@ -210,11 +210,15 @@ class DurabilityTest(StackTest):
         dice = random.Random(4)
         while not all(task.done() for task in chats):
             goal = len(answered) + dice.randint(120, 220)
-            await eventually(
-                lambda goal=goal: len(answered) >= goal or all(task.done() for task in chats),
-                PATIENCE,
-                "more answers",
-            )
+            while len(answered) < goal and not all(task.done() for task in chats):
+                before = len(answered)
+                await eventually(
+                    lambda before=before: (
+                        len(answered) > before or all(task.done() for task in chats)
+                    ),
+                    PATIENCE,
+                    "another answer",
+                )
             if dice.random() < 0.5:
                 self.bot.kill()
                 await self.bot.start()

@@ -264,6 +264,7 @@ class RightsTest(RightsCase):
         secret = number_of(await self.command(stays, "list 旧秘密", group), "小红")
         answer = await self.command(stays, f"forget {secret} all", group, role="owner")
         self.assertIn("已忘掉", answer)
+        await self.settled()  # the profile quotes a few memories, conclusions first
         self.assertIn("静安区", await self.written_profile(gone, group))
 
         self.proxy.fault = Fault(Status(503, {}, {"Retry-After": "0"}), match=is_queued_retain)
