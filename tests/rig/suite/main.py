@@ -41,8 +41,6 @@ def run_suite(options: argparse.Namespace) -> int:
         asyncio.run(_run(options, tally))
     except asyncio.CancelledError:
         tally.check(False, "stopped before the end")
-    except _MISSING as error:
-        tally.check(False, str(error))
     venvs.print_line(f"\n{tally}")
     return 0 if tally.good else 1
 
@@ -64,11 +62,21 @@ async def _run(options: argparse.Namespace, tally: Counts) -> None:
         works.append(_live(live, alone, places, tally))
     with stopping_on_signals():
         if places:
-            await asyncio.gather(*works)
+            async with asyncio.TaskGroup() as group:
+                for work in works:
+                    group.create_task(_or_count(work, tally))
         else:
             for work in works:
-                await work
+                await _or_count(work, tally)
         await run_jobs([_live_job(file, sys.executable) for file in alone], None, tally)
+
+
+async def _or_count(work: Coroutine[Any, Any, None], tally: Counts) -> None:
+    """Do a part of the work; what this machine lacks for it counts as a failure."""
+    try:
+        await work
+    except _MISSING as error:
+        tally.check(False, str(error))
 
 
 # --- Unit tests -----------------------------------------------------------------------------------
