@@ -23,7 +23,7 @@ from bench.player import KEEPALIVE, Block, Player, Server, scope_in
 Report = Callable[[str], None]
 
 SIDES = ("block", "bare")
-SETTLE_SECONDS = 1200.0
+SETTLE_SECONDS = 3600.0
 
 
 class NotEmptyError(Exception):
