@@ -259,13 +259,14 @@ class RightsTest(RightsCase):
         tags = await self.tags_of("静安区")
         mine = speaker(await self.stored("静安区"))
         hers = speaker(await self.stored("小红的旧秘密"))
-        mixed = await self.add_mixed_document(tags, mine, hers)
         await self.settled()
         secret = number_of(await self.command(stays, "list 旧秘密", group), "小红")
         answer = await self.command(stays, f"forget {secret} all", group, role="owner")
         self.assertIn("已忘掉", answer)
         await self.settled()  # the profile quotes a few memories, conclusions first
         self.assertIn("静安区", await self.written_profile(gone, group))
+        mixed = await self.add_mixed_document(tags, mine, hers)
+        await self.settled()
 
         self.proxy.fault = Fault(Status(503, {}, {"Retry-After": "0"}), match=is_queued_retain)
         await onebot.ask_group(group, gone, "SAY:还没有送出的话", card="小明")

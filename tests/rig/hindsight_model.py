@@ -30,6 +30,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 DIMENSIONS = 384
+IN_COMMON = 0.7
+"""What all embeddings have in common, beside what is each one's own."""
 LONGEST_FACT = 400
 LONGEST_QUERY = 200
 MOST_QUOTED = 8
@@ -104,13 +106,19 @@ class Reply(NamedTuple):
 
 
 def embed(text: str) -> list[float]:
-    """Return the vector of a text: signed counts of hashed words and character n-grams."""
-    vector = [0.0] * DIMENSIONS
+    """Return the vector of a text: signed counts of hashed words and character n-grams.
+
+    All have something in common, so that no two are opposed: Hindsight leaves out what is, and a
+    search is to find all that there is, best first.
+    """
+    vector = [0.0] * (DIMENSIONS - 1)
     for piece in _pieces(text) or ["<empty>"]:
         digest = hashlib.blake2b(piece.encode("utf-8", "replace"), digest_size=8).digest()
-        position = int.from_bytes(digest[:4], "little") % DIMENSIONS
+        position = int.from_bytes(digest[:4], "little") % len(vector)
         vector[position] += 1.0 if digest[4] & 1 else -1.0
     length = math.sqrt(sum(value * value for value in vector)) or 1.0
+    vector.append(length * IN_COMMON)
+    length = math.hypot(*vector)
     return [value / length for value in vector]
 
 
