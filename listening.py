@@ -24,6 +24,9 @@ from .transcript import Message
 
 HEAR_SECONDS = 0.5
 """The rest of the second is for reading and writing, on a machine that is busy."""
+READ_AT_ONCE = 5
+"""So many messages, of less than half a millisecond each, hold the event loop in one go: on one
+that is busy each further turn of it takes long, and what is not on disk yet waits that long."""
 MAX_BUFFERED = 5000
 """Of more, which a second does not bring, the oldest are given up."""
 LIKENESS_SECONDS = 120.0
@@ -107,23 +110,28 @@ class Listening:
             await self.flush()
 
     async def flush(self) -> None:
-        """Reads what was heard, a message at a time, and puts it on disk."""
+        """Reads what was heard, a few messages at a time, and puts it on disk."""
         async with self._flushing:
             # AstrBot works on events side by side, so that they are heard out of order.
             in_order = sorted(self._buffer, key=lambda one: (one.at, one.came))
             self._buffer = deque(in_order, maxlen=MAX_BUFFERED)
-            while self._buffer:
-                heard = self._buffer.popleft()
-                try:
-                    message = await self._read(heard)
+            for number in range(1, len(self._buffer) + 1):  # what comes meanwhile is for the next
+                if self._buffer:
+                    await self._read_oldest()
+                if number % READ_AT_ONCE == 0:
                     await asyncio.sleep(0)
-                except asyncio.CancelledError:
-                    self._buffer.appendleft(heard)
-                    raise
-                if message and not is_noise(message.stored):
-                    self._messages.append(message)
             messages, self._messages = self._messages, []
             await self._memory.hear(messages)
+
+    async def _read_oldest(self) -> None:
+        heard = self._buffer.popleft()
+        try:
+            message = await self._read(heard)
+        except asyncio.CancelledError:
+            self._buffer.appendleft(heard)
+            raise
+        if message and not is_noise(message.stored):
+            self._messages.append(message)
 
     def _is_meant_for_all(self, event: Any) -> bool:
         sender = str(event.get_sender_id() or "")
