@@ -20,7 +20,13 @@ from astrbot_plugin_hindsight_memory.events import (
     said_at,
 )
 from astrbot_plugin_hindsight_memory.intake import LISTENED_IDLE_SECONDS
-from astrbot_plugin_hindsight_memory.listening import HEAR_SECONDS, Heard, Listening, is_noise
+from astrbot_plugin_hindsight_memory.listening import (
+    HEAR_SECONDS,
+    READ_AT_ONCE,
+    Heard,
+    Listening,
+    is_noise,
+)
 from astrbot_plugin_hindsight_memory.people import Roster
 from astrbot_plugin_hindsight_memory.scope import STATE_FILE, ScopeState
 from astrbot_plugin_hindsight_memory.texts import Texts
@@ -303,14 +309,48 @@ class WindowTest(ListeningCase):
         self.assertIn("今天去爬山吗", self.bank.contents[0])
 
     async def test_reload_in_the_middle_of_a_flush_loses_nothing(self) -> None:
-        for words in ("第一句话", "第二句话", "第三句话"):
+        said = [f"第{n}句话在这里" for n in range(READ_AT_ONCE + 2)]
+        for words in said:
             self.hear(self.event(words))
         flushing = asyncio.create_task(self.listening.flush())
         await asyncio.sleep(0)
         flushing.cancel()
         await asyncio.gather(flushing, return_exceptions=True)
+        self.assertEqual(await self.words(), [], "it was in the middle")
         await self.listening.flush()
-        self.assertEqual(await self.words(), ["第一句话", "第二句话", "第三句话"])
+        self.assertEqual(await self.words(), said)
+
+    async def test_reload_while_a_line_is_read_loses_nothing(self) -> None:
+        read, gate = self.read, asyncio.Event()
+
+        async def slow(heard: Heard) -> Message:
+            await gate.wait()
+            return await read(heard)
+
+        self.listening = Listening(self.memory, slow, self.clock)
+        for words in ("今天去爬山吗", "去东山吧"):
+            self.hear(self.event(words))
+        flushing = asyncio.create_task(self.listening.flush())
+        await asyncio.sleep(0)
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+        gate.set()
+        await self.listening.flush()
+        self.assertEqual(await self.words(), ["今天去爬山吗", "去东山吧"])
+
+    async def test_flush_ends_however_much_comes_meanwhile(self) -> None:
+        numbers = itertools.count()
+        read = self.read
+
+        async def busy(heard: Heard) -> Message:
+            self.hear(self.event(f"接着是第{next(numbers)}句话"))
+            return await read(heard)
+
+        self.listening = Listening(self.memory, busy, self.clock)
+        self.hear(self.event("今天去爬山吗"))
+        for number in range(1, 3):
+            await self.listening.flush()
+            self.assertEqual(len(await self.words()), number)
 
     async def test_one_write_a_second(self) -> None:
         """Fifty lines cost one transaction."""

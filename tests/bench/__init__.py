@@ -14,7 +14,8 @@ Modules:
     line: the far way to Hindsight.
     world: the servers that the rows share.
     chat: one message and how long its parts took.
-    turns, outage, crowd: the rows on a real AstrBot.
+    turns, outage, crowd, listening: the rows on a real AstrBot.
+    flood: many messages a second in a group, and which of them are kept.
     local: the rows that need no server; they measure the processes below.
     outbox_probe, state_probe: a process that measures itself.
     process: CPU time and memory of a process.

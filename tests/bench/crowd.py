@@ -103,7 +103,7 @@ async def measure(world: World) -> Section:
     """
     plain, bot = await world.bots("none", "plugin")
     before = [Usage.of(one.astrbot.pid).rss for one in (plain, bot)]
-    recorded = RecordedAnswers(await _results(world, bot))
+    recorded = RecordedAnswers(await some_results(world, bot))
     columns = {NONE: Column(plain), RECORDED: Column(bot, recorded), PLUGIN: Column(bot)}
     order = [NONE, RECORDED, NONE, PLUGIN]
     takes = [
@@ -116,8 +116,8 @@ async def measure(world: World) -> Section:
     return _section(world, takes[len(order) :], before, after)
 
 
-async def _results(world: World, bot: Bot) -> list[dict[str, Any]]:
-    """Chat until a recall finds something, and return it."""
+async def some_results(world: World, bot: Bot) -> list[dict[str, Any]]:
+    """Chat with the plugin until a recall finds something, and return it."""
     numbers = itertools.count()
 
     async def found() -> list[dict[str, Any]]:

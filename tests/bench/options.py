@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-ROWS = ("turns", "crowd", "outage", "outbox", "state")
+ROWS = ("turns", "crowd", "outage", "listening", "outbox", "state")
 """All rows, in the order that they run in."""
 
 
@@ -29,6 +29,9 @@ class Options:
         recovery: Wait until the end of an outage is noticed.
         chats: Private chats that write at once.
         rounds: How often they do.
+        pairs: Times with and without listening that are compared.
+        listening: Seconds of listening without a break.
+        kills: How often the bot is killed while it listens.
         windows: Windows that wait in the outbox.
         known_chats: Chats in the state file.
     """
@@ -45,13 +48,16 @@ class Options:
     recovery: bool = True
     chats: int = 200
     rounds: int = 10
+    pairs: int = 15
+    listening: float = 600.0
+    kills: int = 5
     windows: int = 100_000
     known_chats: int = 10_000
 
 
 @dataclass(frozen=True)
 class Quick(Options):
-    """A run of two minutes, to see that all is as it should be; its figures are rough.
+    """A run of some minutes, to see that all is as it should be; its figures are rough.
 
     The pause is longer than the 5 s after which httpx gives up an idle connection by default.
     """
@@ -65,6 +71,9 @@ class Quick(Options):
     recovery: bool = False
     chats: int = 40
     rounds: int = 1
+    pairs: int = 3
+    listening: float = 20.0
+    kills: int = 1
     windows: int = 10_000
     known_chats: int = 10_000
 

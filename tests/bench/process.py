@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 _MIB = 1024.0
+_NS = 1e9
 _UTIME = 13
 """Index of the user time in `/proc/<pid>/stat`; the system time follows."""
 
@@ -18,11 +19,13 @@ class Usage:
 
     Attributes:
         cpu: Seconds of CPU time so far.
+        loop: The same of its main thread alone, in which an event loop runs.
         rss: Resident memory in MiB.
         peak: The most that it ever was.
     """
 
     cpu: float = 0.0
+    loop: float = 0.0
     rss: float = 0.0
     peak: float = 0.0
 
@@ -33,10 +36,12 @@ class Usage:
         try:
             stat = (folder / "stat").read_text()
             status = (folder / "status").read_text()
+            main_thread = (folder / "task" / str(pid) / "schedstat").read_text()
         except OSError:
             return cls()
         fields = dict(line.split(":", 1) for line in status.splitlines())
-        return cls(_cpu_seconds(stat), _mib(fields["VmRSS"]), _mib(fields["VmHWM"]))
+        loop = int(main_thread.split()[0]) / _NS
+        return cls(_cpu_seconds(stat), loop, _mib(fields["VmRSS"]), _mib(fields["VmHWM"]))
 
 
 def _cpu_seconds(stat: str) -> float:

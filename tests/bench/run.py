@@ -1,7 +1,7 @@
 """Measure what the memory costs the replies: a table, and a JSON file below `.cache/bench`.
 
-    python3 tests/bench/run.py                     everything, about 25 minutes
-    python3 tests/bench/run.py --quick             rough figures in two or three minutes
+    python3 tests/bench/run.py                     everything, about 45 minutes
+    python3 tests/bench/run.py --quick             rough figures in four or five minutes
     python3 tests/bench/run.py --only turns state  some rows
 
 The figures are only worth something on a machine that does nothing else. Whatever Python starts
@@ -31,16 +31,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             "turns: time added to ordinary turns, requests, connections and bytes; compared with "
             "no plugin, with one bare recall, and with Hindsight's own client. "
             "crowd: 200 private chats at once. outage: Hindsight refuses or swallows requests. "
+            "listening: 50 messages a second in a group that listens, and kill -9. "
             "outbox: 100,000 waiting windows. state: 10,000 chats in the state file."
         ),
     )
     parser.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW", help=", ".join(ROWS))
     parser.add_argument(
-        "--quick", action="store_true", help="rough figures in two or three minutes"
+        "--quick", action="store_true", help="rough figures in four or five minutes"
     )
     parser.add_argument("--turns", type=int, help="measured turns of each chat (15)")
     parser.add_argument("--rtt", type=float, help="round trip of the link in seconds (0.2)")
     parser.add_argument("--pause", type=float, help="seconds between turns (8)")
+    parser.add_argument("--listening", type=float, help="seconds of listening (600)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the JSON file goes")
     return parser.parse_args(arguments)
 
@@ -54,7 +56,12 @@ def main() -> int:
 
         rows = tuple(row for row in ROWS if row in given.only) if given.only else None
         options = choose(
-            quick=given.quick, rows=rows, turns=given.turns, rtt=given.rtt, pause=given.pause
+            quick=given.quick,
+            rows=rows,
+            turns=given.turns,
+            rtt=given.rtt,
+            pause=given.pause,
+            listening=given.listening,
         )
         return suite.run(options, given.json)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rig import venvs
 from rig.signals import stopping_on_signals
 
-from bench import crowd, local, outage, report, turns
+from bench import crowd, listening, local, outage, report, turns
 from bench.figures import Section
 from bench.options import Options
 from bench.world import CHECKOUT, World
@@ -25,6 +25,7 @@ _LIVE: dict[str, Callable[[World], Awaitable[Section]]] = {
     "turns": turns.measure,
     "crowd": crowd.measure,
     "outage": outage.measure,
+    "listening": listening.measure,
 }
 _LOCAL: dict[str, Callable[[Options], Awaitable[Section]]] = {
     "outbox": local.outbox,

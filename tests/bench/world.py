@@ -61,7 +61,8 @@ class World(Running):
         self._bots: dict[Kind, Bot] = {}
 
     async def _start(self) -> None:
-        names = ["astrbot-latest", "hindsight", *(["astrbot-bench"] * self.options.official)]
+        is_compared = self.options.official and "turns" in self.options.rows
+        names = ["astrbot-latest", "hindsight", *(["astrbot-bench"] * is_compared)]
         self._pythons = await asyncio.to_thread(venvs.ensure_many, names)
         folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         self._tls, self.certificate = loopback_tls(folder)

@@ -12,11 +12,12 @@ from typing import ClassVar
 from bench import report, suite
 from bench.crowd import NONE, PLUGIN, RECORDED, Take, multiple
 from bench.figures import Section
+from bench.listening import LISTENING
 from bench.options import Quick
 
 ALONE = True
 
-ROWS = ("turns", "outage", "outbox", "state")
+ROWS = ("turns", "outage", "listening", "outbox", "state")
 
 
 class BenchTest(unittest.TestCase):
@@ -27,7 +28,7 @@ class BenchTest(unittest.TestCase):
     are for the benchmark itself.
     """
 
-    options = Quick(rows=ROWS)
+    options = Quick(rows=ROWS, pairs=1, listening=5.0)
     sections: ClassVar[dict[str, Section]]
 
     @classmethod
@@ -59,6 +60,10 @@ class BenchTest(unittest.TestCase):
                 self.assertLess(self.value("outage", "total", kind), 2 * 3 * deadline)
                 self.assertLess(self.value("outage", "settled_p95", kind), deadline * 1000 / 2)
                 self.assertEqual(self.value("outage", "answered", kind), 0)
+
+    def test_listening_costs_little(self) -> None:
+        for key, limit in (("loop_added", 20), ("reply", 10), ("growth", 100)):
+            self.assertLess(self.value("listening", key, LISTENING), limit, key)
 
     def test_a_full_outbox_starts_and_takes_turns_quickly(self) -> None:
         self.assertLess(self.value("outbox", "start"), 60)
