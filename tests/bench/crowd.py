@@ -122,8 +122,8 @@ async def some_results(world: World, bot: Bot) -> list[dict[str, Any]]:
 
     async def found() -> list[dict[str, Any]]:
         await say(bot, world.model, FIRST_USER - 1, f"{sentence(next(numbers))}（先说）")
-        answer = bot.line.proxy.matching("/recall")[-1].response_json
-        return list(answer.get("results", ()))
+        answered = [one for one in bot.line.proxy.matching("/recall") if one.status == HTTP_OK]
+        return list(answered[-1].response_json.get("results", ())) if answered else []
 
     return await eventually(found, WAIT_SECONDS, "a recall that finds something", interval=1.0)
 
