@@ -1056,7 +1056,8 @@ class LateTest(DeliveryCase):
         self.clock.is_patient = True
         go_on()
         hangs.set()
-        await asyncio.to_thread(self.outbox._thread.shutdown)  # what hung has been written
+        # What hung has been written.
+        await asyncio.to_thread(self.outbox._transactions._thread.shutdown)
         self.delivery = self.open()
         await self.all_steps()
         self.assertEqual(self.said(), ["1"])
