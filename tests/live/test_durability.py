@@ -174,8 +174,10 @@ class DurabilityTest(StackTest):
         self.assertEqual({text: n for text, n in counts.items() if n != 1}, {})
 
     def keep_the_cores_busy(self) -> None:
+        """Takes a share of every core, which modules that run beside this one need too."""
         for _ in range(os.cpu_count() or 1):
-            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            loop = "import os; os.nice(5)\nwhile True: pass"
+            busy = subprocess.Popen([sys.executable, "-c", loop])
             self.addCleanup(busy.wait)
             self.addCleanup(busy.kill)
 
