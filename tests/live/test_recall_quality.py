@@ -16,11 +16,11 @@ CHATS = ("林晚", "周末进山", "Flat 9B")
 """A private chat, a group of five, and one in English: what is played within a minute."""
 
 BUDGETS = (1024, 512)
-LEAST = {1024: {"en": 0.8, "total": 0.6}, 512: {"en": 0.7, "total": 0.6}}
-"""At least so much of what a bare recall finds, by budget and language."""
+LEAST = {1024: {"en": 1.1, "total": 2.4}, 512: {"en": 1.3, "total": 3.4}}
+"""At least so many times what a bare recall finds, by budget and language.
 
-LARGEST = 1.2
-"""No block has more real tokens than so many times its budget."""
+Reached are 1.3 and 3.0, and 1.6 and 4.2; a bare recall finds so little that two questions move it.
+"""
 
 
 class RecallQualityTest(unittest.TestCase):
@@ -42,9 +42,9 @@ class RecallQualityTest(unittest.TestCase):
                     block, bare = (found[group][side]["all"] for side in ("block", "bare"))
                     self.assertGreaterEqual(block, least * bare)
 
-    def test_no_block_is_much_larger_than_its_budget(self) -> None:
+    def test_no_block_is_larger_than_its_budget(self) -> None:
         for outcome in self.run_.outcomes:
-            self.assertLessEqual(outcome.sides["block"].tokens, LARGEST * outcome.max_tokens)
+            self.assertLessEqual(outcome.sides["block"].tokens, outcome.max_tokens)
 
     def test_every_question_takes_one_request_that_is_answered(self) -> None:
         for outcome in self.run_.outcomes:
