@@ -20,8 +20,8 @@ from .batches import Batch
 from .late import LateTurn, late_files, new_late_path, read_late, write_late
 from .outbox_file import DATABASE_FILE, Connect, connect, sync_log
 from .outbox_thread import Transactions
-from .transcript import Document, Header, TurnLines, TurnRecord, group_turns
-from .windows import State, Window
+from .transcript import Document, TurnRecord, group_turns
+from .windows import Window
 
 MAX_WINDOWS = 200_000
 """Sealed windows and those set aside beyond this number push the oldest out."""
@@ -91,10 +91,12 @@ def _part[**Given, Result](
     """Makes a transaction of a function that leaves the number of windows as it is."""
 
     @functools.wraps(function)
-    async def run(self: Outbox, /, *args: Given.args, **named: Given.kwargs) -> Result:
-        return await self._transactions.run(lambda db: function(db, *args, **named))
+    def run(
+        _: Outbox, db: sqlite3.Connection, /, *args: Given.args, **named: Given.kwargs
+    ) -> Result:
+        return function(db, *args, **named)
 
-    return run
+    return _transaction(run)
 
 
 def _edit[**Given, Result](
@@ -166,7 +168,8 @@ class Outbox:
         stands = _as_wished(db, turn)
         if stands is None:
             return None
-        document_id = self._insert(db, "sealed", turn.chat, turn.header, [stands.lines])
+        document_id = windows.insert(db, "sealed", turn.chat, turn.header, [stands.lines])
+        self._count_sealed(db, 1)
         withdrawn.note(db, stands, document_id)
         return windows.find(db, document_id)
 
@@ -182,7 +185,8 @@ class Outbox:
         if windows.has(db, document_id) or (pending and pending.concerns(document_id)):
             return False
         ids = document_id, str(uuid.uuid4())
-        self._insert(db, "sealed", chat, document.header, group_turns(document.lines), ids)
+        windows.insert(db, "sealed", chat, document.header, group_turns(document.lines), ids)
+        self._count_sealed(db, 1)
         return True
 
     @_transaction
@@ -195,7 +199,8 @@ class Outbox:
             is_there = windows.has(db, one.document_id) or windows.has_turn(db, one.turn)
             if not is_there and (turn := _as_wished(db, one.turn)):
                 ids = one.document_id, one.operation_id
-                self._insert(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
+                windows.insert(db, "sealed", turn.chat, turn.header, [turn.lines], ids)
+                self._count_sealed(db, 1)
                 withdrawn.note(db, turn, one.document_id)
 
     @_transaction
@@ -209,7 +214,8 @@ class Outbox:
             # A new operation each time: the server runs one only once, whatever became of it.
             ids = (window.document_id, str(uuid.uuid4()))
             turns = [turn.lines for turn in window.turns]
-            self._insert(db, "import", batch.chat, window.header, turns, ids)
+            windows.insert(db, "import", batch.chat, window.header, turns, ids)
+        self._count_sealed(db, len(new))
         if new:
             batches.note_batch(db, batch.chat, new)
         return len(new)
@@ -431,20 +437,6 @@ class Outbox:
         if sealed:
             self._count_sealed(db, windows.seal(db, [document_id]))
         return Added(document_id, sealed, turn.is_listened)
-
-    def _insert(
-        self,
-        db: sqlite3.Connection,
-        state: State,
-        chat: str,
-        header: Header,
-        turns: Sequence[TurnLines],
-        ids: tuple[str, str] | None = None,
-    ) -> str:
-        """Writes a window that is to be sent; returns its document id."""
-        document_id = windows.insert(db, state, chat, header, turns, ids)
-        self._count_sealed(db, 1)
-        return document_id
 
     @_transaction
     def _next_window(
