@@ -18,6 +18,8 @@ from .transcript import Line, TurnRecord, document_prefix, owners, without_perso
 CUTOFF_SECONDS = 24 * 3600.0
 """No turn takes longer."""
 
+_SELECT_ERASURE = "SELECT chat, tags, profile, whole FROM erasures"
+
 
 @dataclass(frozen=True)
 class Erasure:
@@ -145,26 +147,14 @@ def forget_earlier_boots(db: sqlite3.Connection, now: float) -> None:
 
 def pending(db: sqlite3.Connection) -> list[Erasure]:
     """Erasures that are not complete."""
-    rows = db.execute("SELECT chat, tags, profile, whole FROM erasures ORDER BY rowid").fetchall()
-    return [
-        Erasure(
-            chat,
-            tuple(json.loads(tags)),
-            profile,
-            tuple(sorted(documents(db, chat))),
-            tuple(sorted(_column(db, "SELECT person FROM erased_people WHERE chat = ?", chat))),
-            bool(whole),
-            lines=dict(
-                db.execute("SELECT line, document_id FROM erased_lines WHERE chat = ?", (chat,))
-            ),
-        )
-        for chat, tags, profile, whole in rows
-    ]
+    rows = db.execute(f"{_SELECT_ERASURE} ORDER BY rowid").fetchall()
+    return [_erasure(db, *row) for row in rows]
 
 
 def pending_of(db: sqlite3.Connection, chat: str) -> Erasure | None:
     """The erasure of a chat that is not complete, if there is one."""
-    return next((one for one in pending(db) if one.chat == chat), None)
+    row = db.execute(f"{_SELECT_ERASURE} WHERE chat = ?", (chat,)).fetchone()
+    return _erasure(db, *row) if row else None
 
 
 def held(db: sqlite3.Connection, chat: str) -> Erasure | None:
@@ -200,6 +190,20 @@ def end(db: sqlite3.Connection, chat: str) -> None:
     db.execute("DELETE FROM erased_documents WHERE chat = ?", (chat,))
     db.execute(
         "DELETE FROM erasures WHERE chat = ? AND chat NOT IN (SELECT chat FROM held_chats)", (chat,)
+    )
+
+
+def _erasure(db: sqlite3.Connection, chat: str, tags: str, profile: str, whole: int) -> Erasure:
+    return Erasure(
+        chat,
+        tuple(json.loads(tags)),
+        profile,
+        tuple(sorted(documents(db, chat))),
+        tuple(sorted(_column(db, "SELECT person FROM erased_people WHERE chat = ?", chat))),
+        bool(whole),
+        lines=dict(
+            db.execute("SELECT line, document_id FROM erased_lines WHERE chat = ?", (chat,))
+        ),
     )
 
 
