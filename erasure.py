@@ -15,9 +15,9 @@ import asyncio
 import contextlib
 import functools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .archive import Archive, SourceLine
 from .batches import Phase
@@ -51,8 +51,8 @@ REST_SECONDS = 3600.0
 """Between two looks at records that the server would run again and does not let us delete."""
 
 _WORKING = ("pending", "processing")
-_ENDED = ("completed", "failed", "cancelled")
 _FAILED = "failed"
+_ENDED = ("completed", _FAILED, "cancelled")
 _ALL = ""
 """Every document of a chat."""
 _RECORDS = 2
@@ -120,6 +120,23 @@ class _Round:
         return not self.working and not self.deleted
 
 
+@dataclass
+class _Progress:
+    """How far the erasure of a chat is, as far as this run knows.
+
+    Attributes:
+        quiet_rounds: Rounds in which nothing was seen, one after the other.
+        checked: Documents that were read, or None before the first.
+        searched: Documents whose records were looked for.
+        rests_until: No round before, in monotonic seconds.
+    """
+
+    quiet_rounds: int = 0
+    checked: set[str] | None = None
+    searched: set[str] = field(default_factory=set)
+    rests_until: float = -math.inf
+
+
 class Eraser:
     """Takes lines, people and whole chats out of what is stored.
 
@@ -149,10 +166,7 @@ class Eraser:
         self._delivery = delivery
         self._clock = clock
         self._wake = asyncio.Event()
-        self._quiet_rounds: Counter[str] = Counter()
-        self._checked: dict[str, set[str]] = {}
-        self._searched: dict[str, set[str]] = {}
-        self._rests: dict[str, float] = {}
+        self._progress: defaultdict[str, _Progress] = defaultdict(_Progress)
 
     async def remove_lines(self, scope: Scope, lines: Sequence[SourceLine]) -> Removed:
         """Takes lines out of what is stored and what waits; the profile goes too, which keeps them.
@@ -277,8 +291,7 @@ class Eraser:
 
     async def _begin[Result](self, scope: Scope, write: Callable[[], Awaitable[Result]]) -> Result:
         """Puts a wish on disk; the background knows of it even if the caller is cancelled."""
-        for known in (self._checked, self._quiet_rounds, self._searched, self._rests):
-            known.pop(scope.chat, None)
+        self._progress.pop(scope.chat, None)
         try:
             return await write()
         finally:
@@ -331,27 +344,26 @@ class Eraser:
     async def _end_wish(self, chat: str, lines: Collection[str]) -> None:
         """Lets a chat be delivered again; an eye is kept on what may be written late."""
         await self._outbox.end_wish(chat, lines)
-        self._checked.pop(chat, None)
+        self._progress[chat].checked = None
         self._delivery.wake()
 
     async def _continue(self, chat: str) -> None:
         """One round in the background; a server that fails is asked again later."""
-        if self._rests.get(chat, -math.inf) > self._clock.monotonic():
+        if self._progress[chat].rests_until > self._clock.monotonic():
             return
         async with self._archive.lock(chat):
             # Read again: a command may have completed it, and what came after must stay.
             erasure = await self._erasure(chat)
             if erasure is None:
                 return
-            is_last = self._quiet_rounds[chat] >= LATE_ROUNDS - 1
+            is_last = self._progress[chat].quiet_rounds >= LATE_ROUNDS - 1
             done = await self._round(chat, is_last=is_last)
             if erasure.is_held:
                 await self._is_done(chat, done)
             elif is_last and done.is_left:  # as long as it is known here, nobody tries it again
-                self._rests[chat] = self._clock.monotonic() + REST_SECONDS
+                self._progress[chat].rests_until = self._clock.monotonic() + REST_SECONDS
             elif is_last and done.is_clean:
-                self._quiet_rounds.pop(chat, None)
-                self._searched.pop(chat, None)
+                self._progress.pop(chat, None)
                 await self._outbox.end_erasure(chat)
 
     async def _round(self, chat: str, *, is_last: bool = False) -> _Round:
@@ -378,12 +390,13 @@ class Eraser:
             erasure = await self._erasure(chat) or erasure
         for document_id in gone:
             await self._client.delete_document(document_id)
-        if gone or erasure.whole or not self._quiet_rounds[chat]:
+        if gone or erasure.whole or not self._progress[chat].quiet_rounds:
             await self._client.delete_profile(erasure.profile)
         busy = {one.document_id for one in working or ()}
         is_left = await self._forget_records(erasure, gone, busy, is_last=is_last)
         done = _Round(len(working or ()), edited, len(gone), working is None, lines, is_left)
-        self._quiet_rounds[chat] = self._quiet_rounds[chat] + 1 if done.is_clean else 0
+        progress = self._progress[chat]
+        progress.quiet_rounds = progress.quiet_rounds + 1 if done.is_clean else 0
         return done
 
     async def _rewrite(self, erasure: Erasure, stored: Sequence[str]) -> Edited:
@@ -392,7 +405,10 @@ class Eraser:
         They are stored, or the server has failed on them and would store them when it is told to
         try again: then they stand in its record.
         """
-        known = self._checked.setdefault(erasure.chat, set(erasure.documents))
+        progress = self._progress[erasure.chat]
+        if progress.checked is None:
+            progress.checked = set(erasure.documents)
+        known = progress.checked
         failed = await self._failed(erasure)
         new = [one for one in (*stored, *failed) if one not in known and erasure.may_stand_in(one)]
         found: list[Document] = []
@@ -411,7 +427,7 @@ class Eraser:
     async def _failed(self, erasure: Erasure) -> dict[str, str]:
         """Documents of the chat that the server has failed on, with their operations' ids."""
         with contextlib.suppress(AccessRefusedError, RequestRejectedError):
-            failed = await self._client.operations("failed", kind=RETAIN)
+            failed = await self._client.operations(_FAILED, kind=RETAIN)
             return {
                 o.document_id: o.operation_id for o in failed if erasure.concerns(o.document_id)
             }
@@ -456,7 +472,7 @@ class Eraser:
         Returns:
             Whether one stays that the server could run again.
         """
-        searched = self._searched.setdefault(erasure.chat, set())
+        searched = self._progress[erasure.chat].searched
         searched.difference_update(gone, busy)
         every = {*erasure.documents, *([_ALL] if erasure.whole else ())}
         wanted = {_ALL} if is_last else every.difference(searched, busy) | {*gone}
