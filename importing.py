@@ -325,7 +325,7 @@ class Importer:
         answer = reader.said(exchange.text)
         if first.private_to_speaker or (exchange.answers and not answer):
             return None
-        spoken = [Utterance(one.speaker, one.at, one.stored) for one in said if one.stored]
+        spoken = [one.utterance for one in said if one.stored]
         if answer and self._bot_answers:
             at = self._clock.moment(exchange.answers[0].time or first.at.timestamp())
             spoken.append(Utterance(first.bot, at, answer))

@@ -291,7 +291,7 @@ class ChatMemory:
         self, turn: Sequence[Message], answer: str, answered_at: datetime
     ) -> list[Utterance]:
         """What is stored of a turn, with the answer where answers are stored."""
-        said = [Utterance(one.speaker, one.at, one.stored, one.key, one.came) for one in turn]
+        said = [one.utterance for one in turn]
         if self._settings.retain.bot_answers:
             came = answered_at.timestamp()
             said.append(Utterance(turn[0].bot, answered_at, answer, came=came))
@@ -305,7 +305,7 @@ class ChatMemory:
         heard = [one for one in said if self._may_hear(one)]
         records: list[TurnRecord] = []
         for one in heard:
-            line = Utterance(one.speaker, one.at, one.stored, one.key, one.came)
+            line = one.utterance
             header = Header.of(one.scope, one.texts, one.at, one.bot)
             record = TurnRecord(
                 one.scope.chat,

@@ -188,6 +188,11 @@ class Message:
     key: str = ""
     came: float = 0.0
 
+    @property
+    def utterance(self) -> Utterance:
+        """What is stored of it."""
+        return Utterance(self.speaker, self.at, self.stored, self.key, self.came)
+
 
 @dataclass(frozen=True)
 class Header:
