@@ -49,28 +49,16 @@ class Flood:
         self._onebot = bot.astrbot.onebot
         self._numbers = itertools.count(1)
 
-    async def run(self, group: int, seconds: float | None = None) -> int:
-        """Talk in a group, without a pause that was not made up for.
-
-        Args:
-            group: In which.
-            seconds: How long; None until it is cancelled.
-
-        Returns:
-            How many messages there were.
-        """
+    async def run(self, group: int) -> None:
+        """Talk in a group until it is cancelled, without a pause that was not made up for."""
         began = time.monotonic()
         for count in itertools.count():
-            due = began + count / RATE
-            if seconds is not None and due >= began + seconds:
-                return count
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await asyncio.sleep(max(0.0, began + count / RATE - time.monotonic()))
             number = next(self._numbers)
             text = f"第{number}句：{_WORDS[number % len(_WORDS)]}"
             who = FIRST_PERSON + number % PEOPLE
             self.sent[number] = time.time()
             await self._onebot.group(group, who, text, at=False)
-        raise AssertionError("counting never ends")
 
     @contextlib.asynccontextmanager
     async def going_on(self, group: int) -> AsyncIterator[None]:

@@ -22,6 +22,7 @@ from bench.crowd import RecordedAnswers, some_results
 from bench.figures import Line, Section, Target, p50, p95
 from bench.flood import Flood
 from bench.line import HTTP_OK
+from bench.outage import HEALTHY_SECONDS
 from bench.process import Usage
 from bench.world import Bot, World
 
@@ -30,7 +31,6 @@ OWNER = 59999
 ASKER = 43001
 SETTLE_SECONDS = 3.0
 """By then what was heard before is on disk, and what was to be sent is."""
-HEALTHY_SECONDS = 120.0
 SLICE_SECONDS = 10.0
 ASK_SECONDS = 1.0
 """From one question to the next, in a private chat."""
